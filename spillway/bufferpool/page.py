@@ -16,7 +16,7 @@ from spillway.report.panels import Mark, Panel
 from spillway.report.words import KeyFigure
 from spillway.rundir.directory import write_text
 
-OTHERS = (style.VIOLET, style.GREEN)  # the ways beside the first
+OTHERS = (style.VIOLET, style.GREEN)  # other kinds of writers than the first
 
 
 def write_bufferpool_report(found: Sweep, target: Path) -> None:
@@ -34,7 +34,7 @@ def render(found: Sweep) -> str:
         .render(
             sweep=found,
             headline=bufferpool_words.verdict(found),
-            beside=bufferpool_words.beside(found),
+            others=bufferpool_words.others_in_words(found),
             standing=standing(found),
             key_figures=key_figures(found),
             panels=drawn,
@@ -43,7 +43,7 @@ def render(found: Sweep) -> str:
             library=Markup(library()),
             style=Markup(style_sheet()),
             header=bufferpool_words.HEADER,
-            ways=bufferpool_words.ways(found),
+            tables=bufferpool_words.tables(found),
             conditions_text=json.dumps(
                 {"target": found.target, "workload": found.workload, "conditions": found.conditions},
                 indent=2,
@@ -100,7 +100,7 @@ def _speed_up(found: Sweep) -> Panel:
     extra = {"rate": [step.operations_per_s.value for step in found.steps]}
     tip = "n_w = @x: @y{0.000} ×, @rate{0,0} operations/s"
     curves.measured(plot, ns, values, style.WRITE, tip, extra=extra)
-    others = list(zip(found.beside, OTHERS, strict=False))
+    others = list(zip(found.of_other_writers, OTHERS, strict=False))
     for other, colour in others:
         values = [step.speed_up.value for step in other.steps]
         extra = {"rate": [step.operations_per_s.value for step in other.steps]}

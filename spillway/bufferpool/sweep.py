@@ -120,7 +120,7 @@ class Sweep:
     knee: Estimate  # the step from which doubling n_w buys less than 5 %; least and most over the seeds
     batch_knee: int | None  # the same of its writes alone, in batches that are waited for: the k_w that a batch meets
     rows: list[Document] = field(repr=False)  # every run, of every way
-    beside: tuple["Sweep", ...] = ()
+    of_other_writers: tuple["Sweep", ...] = ()
 
     @property
     def largest(self) -> Step:
@@ -246,9 +246,9 @@ def _run(opened: _Opened, workload: Workload, write_back: int, seed: int, watch:
     operations = workload.operations
     if operations is None and workload.trace is None:
         operations = opened.operations
-    asked = request(opened.target, workload, write_back, seed, operations, writers)
-    told = None if watch is None else lambda event: watch(f"n_w = {write_back}, {writers}", event)
-    result = run_native("bufferpool", asked, told)
+    wanted = request(opened.target, workload, write_back, seed, operations, writers)
+    on_event = None if watch is None else lambda event: watch(f"n_w = {write_back}, {writers}", event)
+    result = run_native("bufferpool", wanted, on_event)
     if not result["complete"]:
         raise Interrupted("spillway-native bufferpool was ended before it had measured enough.")
     if not result["seconds"]:
@@ -347,16 +347,16 @@ def sweep(
         grid = _grid(drive, workload, write_backs)
         rows = [_row(first, 1, seed)]
         # A real drive drifts: each seed goes through all n_w, of all ways, before the next one does.
-        for each, n, way in product(range(seed, seed + repeats), grid, writers):
-            if (each, n, way) != (seed, 1, writers[0]):
-                rows.append(_row(_run(opened, workload, n, each, watch, way), n, each))
+        for each, n, kind in product(range(seed, seed + repeats), grid, writers):
+            if (each, n, kind) != (seed, 1, writers[0]):
+                rows.append(_row(_run(opened, workload, n, each, watch, kind), n, each))
     conditions = _conditions(small, seed, repeats, command, started, first)
     return _evaluated(target, workload, drive, rows, conditions)
 
 
-def _grid(drive: Pio, workload: Workload, asked: Sequence[int]) -> list[int]:
-    if asked:
-        return sorted({1, *asked})
+def _grid(drive: Pio, workload: Workload, wanted: Sequence[int]) -> list[int]:
+    if wanted:
+        return sorted({1, *wanted})
     top = max(LEAST_TOP, BEYOND * drive.k_w.value) if drive.k_w.known else max(WRITE_BACKS[:11])
     grid = [n for n in WRITE_BACKS if n <= top and n <= workload.pool_pages]
     more = [n for n in WRITE_BACKS if top < n <= workload.pool_pages]
@@ -383,14 +383,15 @@ def _row(result: Event, write_back: int, seed: int) -> Document:
 
 def _evaluated(target: Target, workload: Workload, drive: Pio, rows: list[Document], conditions: Document) -> Sweep:
     """The sweep of the way that the first row is of, and the other ways beside it."""
-    ways = list(dict.fromkeys(row["writers"] for row in rows))
+    kinds = list(dict.fromkeys(row["writers"] for row in rows))
     mine, *others = [
-        _of_one_way(target, workload, drive, [row for row in rows if row["writers"] == way], conditions) for way in ways
+        _of_writers(target, workload, drive, [row for row in rows if row["writers"] == kind], conditions)
+        for kind in kinds
     ]
-    return replace(mine, rows=rows, beside=tuple(others))
+    return replace(mine, rows=rows, of_other_writers=tuple(others))
 
 
-def _of_one_way(target: Target, workload: Workload, drive: Pio, rows: list[Document], conditions: Document) -> Sweep:
+def _of_writers(target: Target, workload: Workload, drive: Pio, rows: list[Document], conditions: Document) -> Sweep:
     base = {row["seed"]: row for row in rows if row["write_back"] == 1}
     first = list(base.values())
     ios = sum(row["pages_read"] + row["pages_written"] for row in first)
@@ -438,8 +439,8 @@ def _of_one_way(target: Target, workload: Workload, drive: Pio, rows: list[Docum
 
 
 def _hand_off_us(row: Document) -> float | None:
-    last, told = row["hand_off_last_ns"], row["hand_off_told_ns"]
-    return None if last is None else (last + told) / 1000
+    last, on_event = row["hand_off_last_ns"], row["hand_off_told_ns"]
+    return None if last is None else (last + on_event) / 1000
 
 
 def _formula(read_share: float, alpha: float, write_back: int, drive: Pio, workload: Workload) -> float:

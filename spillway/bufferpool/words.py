@@ -20,7 +20,7 @@ def document(found: Sweep) -> Document:
         "workload": found.workload,
         "drive": {name: getattr(found.drive, name).document() for name in ("alpha", "k_r", "k_w")},
         **_curve(found),
-        "beside": [_curve(other) for other in found.beside],
+        "beside": [_curve(other) for other in found.of_other_writers],
         "verdict": verdict(found),
     }
     cleaned: Document = _finite(content)
@@ -28,7 +28,7 @@ def document(found: Sweep) -> Document:
 
 
 def _curve(found: Sweep) -> Document:
-    """What one way to write back comes to."""
+    """Curve and knees of one kind of writers."""
     at = found.at_k_w
     return {
         "writers": found.writers,
@@ -98,12 +98,12 @@ def verdict(found: Sweep) -> str:
     )
 
 
-def beside(found: Sweep) -> list[str]:
-    """A sentence for each of the other ways to write back."""
-    return [_of_another_way(other) for other in found.beside]
+def others_in_words(found: Sweep) -> list[str]:
+    """A sentence for the sweep of each other kind of writers."""
+    return [_other_in_words(other) for other in found.of_other_writers]
 
 
-def _of_another_way(other: Sweep) -> str:
+def _other_in_words(other: Sweep) -> str:
     at, knee = other.at_k_w, other.knee
     words = WRITERS[other.writers]
     levels = f"levels off at n_w = {knee.value:.0f}" if knee.known else "still grows where the sweep ends"
@@ -121,9 +121,9 @@ def _unsureness(step: Step) -> float:
 HEADER = ("n_w", "speed-up", "95 %", "P5", "P5, own costs", "operations/s", "µs a read", "µs a write", "p99 µs", "")
 
 
-def ways(found: Sweep) -> list[tuple[str, list[tuple[str, ...]]]]:
-    """Each way to write back, in words, and its table."""
-    return [(f"Written back {WRITERS[each.writers]}", table(each)) for each in (found, *found.beside)]
+def tables(found: Sweep) -> list[tuple[str, list[tuple[str, ...]]]]:
+    """A title for each kind of writers, and its table."""
+    return [(f"Written back {WRITERS[each.writers]}", table(each)) for each in (found, *found.of_other_writers)]
 
 
 def table(found: Sweep) -> list[tuple[str, ...]]:

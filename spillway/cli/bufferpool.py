@@ -21,7 +21,6 @@ Document = dict[str, Any]
 @click.option("--write-back", type=click.IntRange(1), help="n_w: dirty pages written back at once  [default: 1]")
 @click.option(
     "--writers",
-    "ways",
     type=click.Choice(["queue", "threads", "new-threads"]),
     multiple=True,
     help="How they get to the drive at once: from one queue, by waiting threads or by new ones. A sweep takes several "
@@ -61,7 +60,7 @@ def bufferpool_command(target: str, sweeps: bool, directory: Path | None, as_jso
     names = ("paced", "destroy_data", "settings", "host_stack", "fill")
     wanted = parse_target(target, **{name: flags.pop(name) for name in names})
     seed, repeats, profile = flags.pop("seed"), flags.pop("repeats"), flags.pop("profile")
-    write_back, ways = flags.pop("write_back"), tuple(dict.fromkeys(flags.pop("ways")))
+    write_back, writers = flags.pop("write_back"), tuple(dict.fromkeys(flags.pop("writers")))
     workload = bufferpool.Workload(
         name=flags.pop("workload"),
         page_bytes=parse_size(flags.pop("page_bytes"), "--page-bytes"),
@@ -70,23 +69,23 @@ def bufferpool_command(target: str, sweeps: bool, directory: Path | None, as_jso
     )
     if sweeps and write_back is not None:
         raise click.UsageError("--sweep tries every n_w, and --write-back names one: give one of them.")
-    if len(ways) > 1 and not sweeps:
+    if len(writers) > 1 and not sweeps:
         raise click.UsageError("--writers names several ways, which only --sweep compares: give one of them.")
     with progress_bars() as watch, errors_name_flags(wanted, FLAGS | bufferpool.FLAGS):
         if not sweeps:
-            result = bufferpool.run_once(wanted, workload, write_back or 1, seed, watch, *ways)
+            result = bufferpool.run_once(wanted, workload, write_back or 1, seed, watch, *writers)
             show(result, as_json, _bufferpool_table)
             return
         place = directory or Path("runs") / f"bufferpool-{wanted.label}-{datetime.now():%Y%m%d-%H%M%S}"
         options = {"seed": seed, "repeats": repeats, "profile": profile, "command": command_line()}
-        options["writers"] = ways or bufferpool.SWEPT_WRITERS
+        options["writers"] = writers or bufferpool.SWEPT_WRITERS
         found = sweep_into(place, wanted, workload, watch=watch, **options)
     if as_json:
         print(json.dumps(bufferpool_words.document(found), indent=2, ensure_ascii=False))
         return
-    for title, rows in bufferpool_words.ways(found):
+    for title, rows in bufferpool_words.tables(found):
         out.print(f"{title}\n", figures(bufferpool_words.HEADER, rows))
-    out.print("\n".join([bufferpool_words.verdict(found), *bufferpool_words.beside(found)]))
+    out.print("\n".join([bufferpool_words.verdict(found), *bufferpool_words.others_in_words(found)]))
     out.print(f"\nSweep   {place}\nReport  {place / 'report.html'}", soft_wrap=True)
 
 

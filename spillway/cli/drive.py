@@ -41,7 +41,7 @@ def drive_command(path: Path | None, saved: Path | None, as_json: bool) -> None:
         under = drives_under(path)
         if not under.drives:
             raise SpillwayError(f"{path}: no drive is known under it: {under.why_none}.")
-        documents = [_asked(drive) for drive in under.drives]
+        documents = [_read_document(drive) for drive in under.drives]
     if as_json:
         print_json({"drives": documents})
         return
@@ -62,7 +62,7 @@ def _saved(path: Path) -> Document:
     return {"drive": str(path)} | _document(reading)
 
 
-def _asked(drive: Drive) -> Document:
+def _read_document(drive: Drive) -> Document:
     moved = traffic((drive,))
     found = {"drive": drive.device, "capacity_bytes": drive.capacity_bytes, "kind": drive.kind}
     since = {"host_bytes_written_since_start": moved.written} if moved else {}
@@ -85,7 +85,7 @@ def _document(reading: Reading) -> Document:
 
 
 def _why_unknown(reading: Reading) -> str | None:
-    if not reading.tells_nand:
+    if not reading.reports_nand:
         return reading.why_unknown
     programs = reading.programs
     return f"its {programs.name} say that the host has written none yet" if programs and not programs.host else None

@@ -43,11 +43,11 @@ def fill_command(
 
     place = directory or Path("runs") / f"fill-{plan.stem}-{datetime.now():%Y%m%d-%H%M%S}"
 
-    def tell(arm: str, trial: Trial) -> None:
+    def on_trial(arm: str, trial: Trial) -> None:
         err.print(f"{arm}: {trial.num:,} keys {'fit' if trial.fits else 'fill the drive'}", soft_wrap=True)
 
     with progress_bars() as watch:
-        found = fill(plan, place, command_line(), settings, arms, _share(within), watch, tell, paced=paced)
+        found = fill(plan, place, command_line(), settings, arms, _share(within), watch, on_trial, paced=paced)
     if as_json:
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return
@@ -55,7 +55,7 @@ def fill_command(
     header = ("arm", *shares, "does not fit (keys)", "trials", "steady")
     out.print(figures(header, [_row(name, each) for name, each in found["arms"].items()]))
     for name, each in found["arms"].items():
-        if words := _beside(each):
+        if words := _conditions_in_words(each):
             out.print(f"{name}: {words}", soft_wrap=True)
     out.print(f"\nTrials  {place}", soft_wrap=True)
 
@@ -71,7 +71,7 @@ def _row(name: str, found: Document) -> tuple[str, ...]:
     live = found["live_user_bytes"]
     return (
         name,
-        _none(found) if found["num"] is None else "–" if live is None else human_bytes(live),
+        _none_in_words(found) if found["num"] is None else "–" if live is None else human_bytes(live),
         number(found["num"], ",d"),
         number(found["data_set_share"], ".3f"),
         number(found["space_amplification_peak"], ".2f"),
@@ -81,11 +81,11 @@ def _row(name: str, found: Document) -> tuple[str, ...]:
     )
 
 
-def _none(found: Document) -> str:
+def _none_in_words(found: Document) -> str:
     return "none fits" if found["smallest_refused_num"] == 1 else "none tried"
 
 
-def _beside(found: Document) -> str:
+def _conditions_in_words(found: Document) -> str:
     """What the figures of an arm rest on, and what was not tried."""
     over, parts = found["smallest_refused_num"], []
     if found["standing"] is not None:

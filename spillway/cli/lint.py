@@ -12,7 +12,7 @@ from spillway.quantity import parse_size
 
 
 @click.command("lint")
-@click.argument("things", metavar="THING...", nargs=-1)
+@click.argument("subjects", metavar="THING...", nargs=-1)
 @click.option("--db-bench", "benches", multiple=True, metavar="COMMAND", help="A db_bench command line, in quotes.")
 @click.option("--ycsb", "steps", multiple=True, metavar="COMMAND", help="YCSB command lines, in quotes; ; between two.")
 @click.option("--fio", "jobs", multiple=True, metavar="COMMAND", help="A fio command line, in quotes.")
@@ -20,7 +20,7 @@ from spillway.quantity import parse_size
 @click.option("--env", "given", multiple=True, metavar="NAME=VALUE", help="A variable that it is called with.")
 @click.option("--json", "as_json", is_flag=True, help="A list of objects and nothing else.")
 def lint_command(
-    things: tuple[str, ...],
+    subjects: tuple[str, ...],
     benches: tuple[str, ...],
     steps: tuple[str, ...],
     jobs: tuple[str, ...],
@@ -41,19 +41,19 @@ def lint_command(
     commands = [
         (tool, text) for tool, texts in (("db_bench", benches), ("ycsb", steps), ("fio", jobs)) for text in texts
     ]
-    if not things and not commands:
+    if not subjects and not commands:
         raise SpillwayError("name what to lint: a plan, a run directory, a fio job file, a script or a property file.")
     size = None if capacity is None else parse_size(capacity, "--capacity")
     if size == 0:
         raise SpillwayError("--capacity is 0; give the drive's size, such as 400GB.")
-    tables = lint_all(things, commands, size, dict(_variable(text) for text in given))
+    tables = lint_all(subjects, commands, size, dict(_variable(text) for text in given))
     if as_json:
         print(json.dumps([table.document() for table in tables], indent=2, ensure_ascii=False))
     else:
         for index, each in enumerate(tables):
             if index:
                 out.print()
-            out.print(f"{each.thing} ({each.kind}): {each.counted()}", style="bold", soft_wrap=True)
+            out.print(f"{each.subject} ({each.kind}): {each.counted()}", style="bold", soft_wrap=True)
             out.print(_table(each))
     return 1 if any(each.open for each in tables) else 0
 
@@ -73,12 +73,14 @@ def _table(linted: Linted) -> Table:
     table.add_column("what to change", ratio=2)
     for remark in linted.remarks:
         number = f"{remark.pitfall.number} " if remark.pitfall.number else "  "
-        place = f"{remark.where}: " if remark.where and remark.where != linted.thing else ""
-        table.add_row(f"{number}{remark.pitfall.title}", remark.verdict, f"{place}{remark.looked_at}", _mend(remark))
+        place = f"{remark.where}: " if remark.where and remark.where != linted.subject else ""
+        table.add_row(
+            f"{number}{remark.pitfall.title}", remark.verdict, f"{place}{remark.looked_at}", _remedy_of(remark)
+        )
     return table
 
 
-def _mend(remark: Remark) -> str:
+def _remedy_of(remark: Remark) -> str:
     """What to change, behind the plan's own sentence where it has one."""
     answer = f"“{remark.answer}”" if remark.answer else ""
     return "; ".join(text for text in (answer, remark.change) if text)

@@ -13,7 +13,7 @@ from spillway.cli.progress import progress_bars
 from spillway.errors import BadProperties, SpillwayError
 from spillway.figures import estimate
 from spillway.figures.lifetime import in_words
-from spillway.figures.space import in_words as beside_space
+from spillway.figures.space import in_words as space_words
 from spillway.plan.document import Plan, read_document
 from spillway.plan.ycsb import WORKLOADS, parse_assignment, read_workload
 from spillway.quantity import human_bytes
@@ -70,12 +70,12 @@ def run_command(
         checked = load_scaled(plan, settings, arms, chosen_scale(scale, unscaled), given)
     except BadProperties as refused:
         read_document(plan)  # or it is the plan that cannot be read
-        if not _holds_together(plan, settings, arms, chosen_scale(scale, unscaled)):
+        if not _is_right_but_for_properties(plan, settings, arms, chosen_scale(scale, unscaled)):
             raise
         finished = record_refusal(plan, place(plan.stem), command, refused)
     else:
-        _tell_lost(checked)
-        _tell_findings(checked, plan)
+        _print_lost_keys(checked)
+        _print_findings_count(checked, plan)
         with progress_bars() as watch:
             finished = execute(checked, place(checked.name), command, watch, records_refusal=True)
     if as_json:
@@ -107,7 +107,9 @@ def report_command(rundir: Path, target: Path | None, arms: tuple[str, ...]) -> 
     out.print(f"Report  {target}", soft_wrap=True)
 
 
-def _holds_together(plan: Path, settings: tuple[str, ...], arms: tuple[str, ...], scale: str | None) -> bool:
+def _is_right_but_for_properties(
+    plan: Path, settings: tuple[str, ...], arms: tuple[str, ...], scale: str | None
+) -> bool:
     """Whether the plan is right but for the property files that it or the command names."""
     counts = dict.fromkeys(("recordcount", "operationcount", "insertcount"), "1000")
     others: Document = {"properties": None, **WORKLOADS["workloada"], **counts, "insertstart": "0"}
@@ -118,14 +120,14 @@ def _holds_together(plan: Path, settings: tuple[str, ...], arms: tuple[str, ...]
     return True
 
 
-def _tell_lost(checked: Plan) -> None:
+def _print_lost_keys(checked: Plan) -> None:
     """One line of the plan's keys that --set has left without effect."""
     if checked.without_effect:
         keys = "; ".join(checked.without_effect)
         print(f"spillway: --set leaves keys of the plan without effect: {keys}.", file=sys.stderr)
 
 
-def _tell_findings(checked: Plan, path: Path) -> None:
+def _print_findings_count(checked: Plan, path: Path) -> None:
     """One line of what lint finds in the plan before it runs, for people: on a terminal, as the progress bars."""
     from spillway.lint.plan import lint_plan
 
@@ -170,7 +172,7 @@ def _print_run(summary: Document) -> None:
             table.add_row("estimate of wa_device", _estimate(arm["estimate"]))
             table.add_row("its host bytes", estimate.counts_in_words(arm["estimate"]))
             table.add_row("its lifetime", estimate.lifetime_in_words(arm["estimate"]) or "–")
-        table.add_row("space amplification", "; ".join([number(arm["space_amplification"], ".2f"), *beside_space(arm)]))
+        table.add_row("space amplification", "; ".join([number(arm["space_amplification"], ".2f"), *space_words(arm)]))
         table.add_row("stalls", f"{stalls['count']} for {stalls['seconds']:.1f} s" + (f" ({causes})" if causes else ""))
         for name_of_part, part in (arm["parts"] or {}).items():
             if part and arm["parts"]["burst"]:

@@ -59,7 +59,7 @@ def suite_command(
 
     done = 0
 
-    def tell(step: Step) -> None:
+    def on_step(step: Step) -> None:
         nonlocal done
         runs = len(step.plan.plan.arms) * len(step.plan.plan.seeds)
         where = f"[{step.index}/{step.count}] {step.plan.name}"
@@ -71,13 +71,15 @@ def suite_command(
         err.print(f"{where}: {words}{f': {step.why}' if step.why else ''}", soft_wrap=True)
 
     with progress_bars() as watch:
-        made = run_suite(suite, place, command_line(), watch, tell, lambda words: err.print(words, soft_wrap=True))
-    count = f"{made.ran} plans run, {made.skipped} done before"
+        outcome = run_suite(
+            suite, place, command_line(), watch, on_step, lambda words: err.print(words, soft_wrap=True)
+        )
+    count = f"{outcome.ran} plans run, {outcome.skipped} done before"
     out.print(f"{count}\nSuite   {place}\nReport  {place / 'report.html'}", soft_wrap=True)
-    if made.left_out:
-        out.print(f"        without {left_out_in_words(made.left_out)}", soft_wrap=True)
-    for plan, why in made.failures:
+    if outcome.left_out:
+        out.print(f"        without {left_out_in_words(outcome.left_out)}", soft_wrap=True)
+    for plan, why in outcome.failures:
         print(f"spillway: {plan}: {why}", file=sys.stderr)
-    if made.interrupted:
+    if outcome.interrupted:
         return Interrupted.exit_code
-    return 1 if made.failures else 0
+    return 1 if outcome.failures else 0

@@ -14,7 +14,7 @@ from spillway.quantity import parse_rate, parse_share, parse_time
 from spillway.suite.document import load_scaled
 
 if TYPE_CHECKING:
-    from spillway.sustain import ArmFound, Limits, Try
+    from spillway.sustain import ArmResult, Limits, Try
 
 Document = dict[str, Any]
 
@@ -59,7 +59,7 @@ def sustain_command(
     Each try leaves a run directory. The same command goes on where it was ended, and other limits are held against the
     tries that are there.
     """
-    from spillway.sustain import Limits, Sought, document, sustain
+    from spillway.sustain import Limits, SearchSettings, document, sustain
     from spillway.sustain.search import LEAST_WITHIN
 
     limits = Limits(_time(p99, "--p99"), _time(worst, "--worst"))
@@ -71,11 +71,11 @@ def sustain_command(
         raise SpillwayError(f"--within is {within!r}; it takes a share of at least {100 * LEAST_WITHIN:g} %.")
     checked = load_scaled(plan, settings, arms)
     place = directory or Path("runs") / f"sustain-{checked.name}"
-    sought = Sought(checked, limits, low, high, near)
+    search = SearchSettings(checked, limits, low, high, near)
     with progress_bars() as watch:
-        found = sustain(sought, place, command_line(), watch, _tell)
+        found = sustain(search, place, command_line(), watch, _print_try)
     if as_json:
-        print(json.dumps(document(sought, command_line(), found), indent=2, ensure_ascii=False))
+        print(json.dumps(document(search, command_line(), found), indent=2, ensure_ascii=False))
     else:
         for of in found:
             _print_arm(of, limits)
@@ -86,15 +86,15 @@ def sustain_command(
     return RunFailed.exit_code if nothing else 0
 
 
-def _nothing(of: "ArmFound", lowest: str) -> str:
+def _nothing(of: "ArmResult", lowest: str) -> str:
     """Why an arm has no answer."""
-    if of.not_told is not None:
-        return f"no rate was kept by a steady run: {_not_told(of.not_told)}."
+    if of.undecided is not None:
+        return f"no rate was kept by a steady run: {_undecided_words(of.undecided)}."
     why = of.not_kept.why if of.not_kept is not None else ""
     return f"not even --from {lowest} operations/s was kept: {why}."
 
 
-def _not_told(one: "Try") -> str:
+def _undecided_words(one: "Try") -> str:
     return f"nothing speaks against {one.rate:,.6g} operations/s, but {one.why}; raise duration_s"
 
 
@@ -102,13 +102,13 @@ def _time(text: str | None, option: str) -> float | None:
     return None if text is None else parse_time(text, option)
 
 
-def _tell(arm: str, one: "Try") -> None:
+def _print_try(arm: str, one: "Try") -> None:
     words = "kept" if one.kept else f"{'not kept' if one.reasons else 'not told'}: {one.why}"
     before = " (tried before)" if one.reused else ""
     err.print(f"{arm}: {one.rate:,.6g}/s {words}{before}", soft_wrap=True)
 
 
-def _print_arm(of: "ArmFound", limits: "Limits") -> None:
+def _print_arm(of: "ArmResult", limits: "Limits") -> None:
     from spillway.sustain.verdict import time_words
 
     def time(seconds: float | None) -> str:
@@ -132,23 +132,23 @@ def _print_arm(of: "ArmFound", limits: "Limits") -> None:
 
 
 def _verdict(one: "Try") -> str:
-    return "kept" if one.kept else one.reasons[0] if one.reasons else f"not told: {one.not_told}"
+    return "kept" if one.kept else one.reasons[0] if one.reasons else f"not told: {one.undecided}"
 
 
-def _answer(of: "ArmFound", limits: "Limits") -> str:
+def _answer(of: "ArmResult", limits: "Limits") -> str:
     from spillway.sustain.verdict import time_words
 
     asked = [("p99", limits.p99_s), ("worst write", limits.worst_s)]
     bounds = [f"{name} up to {time_words(limit)}" for name, limit in asked if limit is not None]
     under = f" with {' and '.join(bounds)}" if bounds else ", without a limit on latency"
-    if of.kept is None and of.not_told is None:
+    if of.kept is None and of.undecided is None:
         return f"Keeps none of the rates{under}."
     lines = []
     if of.kept is not None:
         lines.append(f"Keeps {of.kept.rate:,.6g} operations/s{_on_average(of.kept)}{under}.")
-    if of.not_told is not None:
-        lines.append(f"Not told: {_not_told(of.not_told)}.")
-    if of.not_kept is None and of.not_told is None:
+    if of.undecided is not None:
+        lines.append(f"Not told: {_undecided_words(of.undecided)}.")
+    if of.not_kept is None and of.undecided is None:
         lines.append("It is the highest rate that was asked for; more may be kept: raise --to.")
     elif of.not_kept is not None:
         lines.append(f"{of.not_kept.rate:,.6g} operations/s is not kept: {of.not_kept.why}.")

@@ -68,11 +68,11 @@ def arm_pairs(arms: Sequence[ArmRecord]) -> list[ArmPair]:
         for a, b in itertools.combinations(names, 2)
         for key in points
     ]
-    known = [index for index, duel in enumerate(found) if duel.effect is not None]
-    verdicts = holm([effect.p for duel in found if (effect := duel.effect) is not None])
+    known = [index for index, pair in enumerate(found) if pair.effect is not None]
+    verdicts = holm([effect.p for pair in found if (effect := pair.effect) is not None])
     for index, (differs, _) in zip(known, verdicts, strict=True):
-        duel = found[index]
-        found[index] = ArmPair(duel.a, duel.b, duel.point, duel.effect, duel.one_run, duel.steady, "", differs)
+        pair = found[index]
+        found[index] = ArmPair(pair.a, pair.b, pair.point, pair.effect, pair.one_run, pair.steady, "", differs)
     return found
 
 
@@ -171,36 +171,36 @@ class _Slice:
 def _slices(found: Sequence[ArmPair], axes: Sequence[Axis]) -> list[_Slice]:
     groups: dict[str, _Slice] = {}
     for axis in axes:
-        for duel in found:
-            others = {each.key: duel.point.get(each.key) for each in axes if each is not axis}
-            key = repr((axis.key, duel.a, duel.b, sorted(others.items(), key=lambda item: item[0])))
-            groups.setdefault(key, _Slice(axis, others, [])).arm_pairs.append(duel)
+        for pair in found:
+            others = {each.key: pair.point.get(each.key) for each in axes if each is not axis}
+            key = repr((axis.key, pair.a, pair.b, sorted(others.items(), key=lambda item: item[0])))
+            groups.setdefault(key, _Slice(axis, others, [])).arm_pairs.append(pair)
     return list(groups.values())
 
 
 def _reversal(group: _Slice, axes: Sequence[Axis], names: dict[str, str]) -> str:
     """The sentence of a reversal and what is to be known of it; empty where there is none."""
     a, b = group.arm_pairs[0].a, group.arm_pairs[0].b
-    ahead = [duel for duel in group.arm_pairs if duel.winner == a]
-    behind = [duel for duel in group.arm_pairs if duel.winner == b]
+    ahead = [pair for pair in group.arm_pairs if pair.winner == a]
+    behind = [pair for pair in group.arm_pairs if pair.winner == b]
     if not ahead or not behind:
         return ""
     where = ", ".join(f"{names[key]} {tick(key, value)}" for key, value in group.others.items())
     key = group.axis.key
     opening = f"At {where}, “{a}”" if where else f"“{a}”"
     words = f"{opening} is ahead of “{b}” {_listed(ahead, key)}, behind {_listed(behind, key)}"
-    return f"{words} ({names[key]}).{_beside(group.arm_pairs, key)}"
+    return f"{words} ({names[key]}).{_reservations(group.arm_pairs, key)}"
 
 
 def _listed(of: Sequence[ArmPair], key: str) -> str:
     """``at A (× 1.9), B (× 1.2)``."""
-    parts = [f"{_at(duel, key)} (× {_times(duel.times)})" for duel in of[:MOST_POINTS]]
+    parts = [f"{_at(pair, key)} (× {_times(pair.times)})" for pair in of[:MOST_POINTS]]
     more = f" and {len(of) - MOST_POINTS} more" if len(of) > MOST_POINTS else ""
     return f"at {', '.join(parts)}{more}"
 
 
-def _at(duel: ArmPair, key: str) -> str:
-    return tick(key, duel.point.get(key))
+def _at(pair: ArmPair, key: str) -> str:
+    return tick(key, pair.point.get(key))
 
 
 def _times(value: float) -> str:
@@ -210,20 +210,20 @@ def _times(value: float) -> str:
     return f"{value:.2f}" if 0.1 <= value < 9.95 else f"{value:.2g}" if value < 0.1 else f"{value:,.0f}"
 
 
-def _beside(of: Sequence[ArmPair], key: str) -> str:
+def _reservations(of: Sequence[ArmPair], key: str) -> str:
     """Points that say nothing, and what those that do rest on."""
     said = []
-    if equal := [duel for duel in of if duel.effect is not None and not duel.differs]:
-        said.append(f"Not told apart at {', '.join(_at(duel, key) for duel in equal[:MOST_POINTS])}.")
+    if equal := [pair for pair in of if pair.effect is not None and not pair.differs]:
+        said.append(f"Not told apart at {', '.join(_at(pair, key) for pair in equal[:MOST_POINTS])}.")
     unknown: dict[str, list[str]] = {}
-    for duel in of:
-        if duel.effect is None:
-            unknown.setdefault(duel.why_none, []).append(_at(duel, key))
+    for pair in of:
+        if pair.effect is None:
+            unknown.setdefault(pair.why_none, []).append(_at(pair, key))
     said += [f"Nothing is said of {', '.join(places[:MOST_POINTS])}: {why}." for why, places in unknown.items()]
-    if moving := [duel for duel in of if duel.winner and not duel.steady]:
-        places = ", ".join(_at(duel, key) for duel in moving[:MOST_POINTS])
+    if moving := [pair for pair in of if pair.winner and not pair.steady]:
+        places = ", ".join(_at(pair, key) for pair in moving[:MOST_POINTS])
         said.append(f"Not steady at {places}: there it is a rank of these measured phases, not of a steady state.")
-    if any(duel.winner and duel.one_run for duel in of):
+    if any(pair.winner and pair.one_run for pair in of):
         said.append(ONE_RUN)
     return "".join(f" {sentence}" for sentence in said)
 
@@ -234,30 +234,30 @@ ONE_RUN = "By one run of each: how much runs differ is in no interval, so repeat
 def _no_reversal(found: Sequence[ArmPair], axes: Sequence[Axis], names: dict[str, str]) -> str:
     """Of a sweep in which no rank turns round, as far as that is told."""
     over = " and ".join(names[axis.key] for axis in axes)
-    told = [duel for duel in found if duel.winner]
+    told = [pair for pair in found if pair.winner]
     if not told:
-        whys = dict.fromkeys(duel.why_none for duel in found if duel.why_none)
-        why = f": {next(iter(whys))}" if whys and not any(duel.effect for duel in found) else ""
+        whys = dict.fromkeys(pair.why_none for pair in found if pair.why_none)
+        why = f": {next(iter(whys))}" if whys and not any(pair.effect for pair in found) else ""
         return f"No two arms are told apart by throughput at any point{why}."
-    pairs = {(duel.a, duel.b) for duel in found}
+    pairs = {(pair.a, pair.b) for pair in found}
     if len(pairs) > 1:
         opening = f"No reversal of rank is shown over {over}; two arms are told apart in {len(told)} of {len(found)}"
         words = f"{opening} comparisons."
-    elif len({duel.winner for duel in told}) > 1:
+    elif len({pair.winner for pair in told}) > 1:
         a, b = told[0].a, told[0].b
-        counts = [sum(duel.winner == name for duel in told) for name in (a, b)]
+        counts = [sum(pair.winner == name for pair in told) for name in (a, b)]
         words = (
             f"“{a}” is ahead of “{b}” at {counts[0]} of {len(found)} points and behind at {counts[1]}, which differ in "
             f"more than one of {over}."
         )
     else:
         winner = told[0].winner
-        times = sorted(duel.times if winner == duel.a else 1 / duel.times for duel in told)
+        times = sorted(pair.times if winner == pair.a else 1 / pair.times for pair in told)
         least, most = _times(times[0]), _times(times[-1])
         span = f"× {least}" if least == most else f"× {least} to × {most}"
         loser = told[0].b if winner == told[0].a else told[0].a
         opening = f"No reversal of rank is shown over {over}: “{winner}” is ahead of “{loser}”"
         words = f"{opening} at {len(told)} of {len(found)} points ({span})."
-    moving = sum(not duel.steady for duel in told)
+    moving = sum(not pair.steady for pair in told)
     words += f" At {moving} of those not every run was steady." if moving else ""
-    return words + (f" {ONE_RUN}" if any(duel.one_run for duel in told) else "")
+    return words + (f" {ONE_RUN}" if any(pair.one_run for pair in told) else "")

@@ -146,7 +146,7 @@ def equal_by_repetitions(times: int, seed: int) -> Iterator[Document]:
                         for _ in range(times)
                     )
                     what = {"noise": name, "run_to_run": noise, "repetitions": count}
-                    yield what | {"in_turns": turns, "drift": drift} | _said(Rate(equal, times), "not_told_apart")
+                    yield what | {"in_turns": turns, "drift": drift} | _row_of(Rate(equal, times), "not_told_apart")
 
 
 def covered(times: int, seed: int) -> Iterator[Document]:
@@ -165,7 +165,7 @@ def covered(times: int, seed: int) -> Iterator[Document]:
                         low, high = (paired if turns else welch)(a, b).interval()
                         inside += low <= truth + centre[1] - centre[0] <= high
                     what = {"noise": name, "run_to_run": [noise, other], "repetitions": count, "in_turns": turns}
-                    yield what | _said(Rate(inside, times), "covered")
+                    yield what | _row_of(Rate(inside, times), "covered")
 
 
 def power(times: int, seed: int) -> Iterator[Document]:
@@ -179,7 +179,7 @@ def power(times: int, seed: int) -> Iterator[Document]:
                     effect = by_repetitions(rng, _normal, noise, count, float(np.log(1 - SLOWDOWN)), turns=turns)
                     found += effect.p <= 1 - LEVEL and effect.d < 0
                 what = {"slowdown": SLOWDOWN, "run_to_run": noise, "repetitions": count, "in_turns": turns}
-                yield what | _said(Rate(found, times), "found")
+                yield what | _row_of(Rate(found, times), "found")
 
 
 def one_run_each(times: int, seed: int) -> Iterator[Document]:
@@ -196,7 +196,7 @@ def one_run_each(times: int, seed: int) -> Iterator[Document]:
                 refused = times - len(judged)
                 yield (
                     what
-                    | _said(Rate(equal + refused, times), "not_told_apart")
+                    | _row_of(Rate(equal + refused, times), "not_told_apart")
                     | {"too_few_blocks": refused, "covered_of_those_judged": Rate(equal, len(judged)).share}
                 )
 
@@ -210,7 +210,7 @@ def several_arms(times: int, seed: int) -> Iterator[Document]:
             runs = rng.normal(0.0, 0.02, (others + 1, 5))
             verdicts = holm([paired(runs[0], each).p for each in runs[1:]])
             none += not any(differs for differs, _ in verdicts)
-        yield {"arms": others + 1, "run_to_run": 0.02, "repetitions": 5} | _said(Rate(none, times), "none_differs")
+        yield {"arms": others + 1, "run_to_run": 0.02, "repetitions": 5} | _row_of(Rate(none, times), "none_differs")
 
 
 def rivals(times: int, seed: int) -> Iterator[Document]:
@@ -219,7 +219,7 @@ def rivals(times: int, seed: int) -> Iterator[Document]:
     for count in REPETITIONS:
         for name, inside in _RIVALS.items():
             hits = sum(inside(rng.normal(0, 0.02, count), rng.normal(0, 0.02, count)) for _ in range(times))
-            yield {"method": name, "repetitions": count} | _said(Rate(hits, times), "covered")
+            yield {"method": name, "repetitions": count} | _row_of(Rate(hits, times), "covered")
 
 
 def _bootstrap(a: Array, b: Array) -> bool:
@@ -245,7 +245,7 @@ _RIVALS: dict[str, Callable[[Array, Array], bool]] = {
 }
 
 
-def _said(rate: Rate, name: str) -> Document:
+def _row_of(rate: Rate, name: str) -> Document:
     low, high = rate.interval()
     return {name: rate.share, "low": low, "high": high, "comparisons": rate.of}
 

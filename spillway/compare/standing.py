@@ -34,10 +34,10 @@ class Difference:
     @property
     def words(self) -> str:
         """A clause such as: initial.kind is steady and trimmed."""
-        return f"{self.what} is {_said(self.a)} and {_said(self.b)}"
+        return f"{self.what} is {_value_in_words(self.a)} and {_value_in_words(self.b)}"
 
 
-def _said(value: Any) -> str:
+def _value_in_words(value: Any) -> str:
     if value in (None, "", []):
         return "none"
     if isinstance(value, bool):

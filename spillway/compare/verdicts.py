@@ -154,12 +154,12 @@ def _of_one_kind(finding: Finding, a: Side, b: Side) -> Finding:
 def _refusal(a: Side, b: Side, found: Sequence[Difference]) -> str:
     kinds = list(dict.fromkeys(each.kind for each in found))
     deliberate = " ".join(f"--varies {kind}" for kind in kinds if kind in KINDS)
-    mend = f"say {deliberate} if that is what you compare, or --anyway" if deliberate else "or say --anyway"
+    remedy = f"say {deliberate} if that is what you compare, or --anyway" if deliberate else "or say --anyway"
     opening = "are runs of different plans, and " if "workload" in kinds else ""
     clauses = "; ".join(each.words for each in found[:_MOST_DIFFERENCES])
     more = len(found) - _MOST_DIFFERENCES
     clauses += f"; and {more} more" if more > 0 else ""
-    return f"{a.name} and {b.name} {opening}are not ranked: {clauses}; make them alike, {mend}."
+    return f"{a.name} and {b.name} {opening}are not ranked: {clauses}; make them alike, {remedy}."
 
 
 _MOST_DIFFERENCES = 6  # in a sentence; --json has all

@@ -84,7 +84,7 @@ def _panel(found: Costs, shown: Map, index: int) -> Panel:
     plot.xaxis.axis_label = f"total data set ({size_unit})"
     _draw(plot, found, shown, x, y)
     tied = bool((shown.wins.sum(axis=0) > 1).any())
-    legend = [Mark(_told(each), _colour(found, each), "area") for each in shown.systems]
+    legend = [Mark(_label_with_marks(each), _colour(found, each), "area") for each in shown.systems]
     legend += [Mark("more than one, at the same cost", TIED, "area")] if tied else []
     caption = (
         f"Colour: the system that serves a total data set ({size_unit}) at a throughput "
@@ -93,7 +93,7 @@ def _panel(found: Costs, shown: Map, index: int) -> Panel:
     return Panel(f"map-{index}", shown.title, caption, plot, legend, standing=_standing(shown.systems))
 
 
-def _told(system: System) -> str:
+def _label_with_marks(system: System) -> str:
     return system.label + (f" ({', '.join(system.marks)})" if system.marks else "")
 
 
@@ -114,7 +114,7 @@ def _draw(plot: Figure, found: Costs, shown: Map, x: Array, y: Array) -> None:
             best = shown.cells[shown.best((i, j))]
             colour = _colour(found, won[0]) if len(won) == 1 else TIED
             edges = (x[i], x[i + 1], y[j], y[j + 1])
-            row = (*map(float, edges), colour, " = ".join(map(_told, won)))
+            row = (*map(float, edges), colour, " = ".join(map(_label_with_marks, won)))
             drives, bought = int(best.drives[i, j]), int(best.bought[i, j])
             counted = f"{drives:,} run, {bought:,} bought"
             sizes = (cost_words.decimal_bytes(float(data)), f"{rate:,.0f} operations/s")

@@ -113,10 +113,10 @@ def read_points(paths: Sequence[Path]) -> Read:
     if not points:
         why = f" ({left_out[0]})" if left_out else ""
         raise SpillwayError(f"{', '.join(map(str, paths))}: there is no measured point{why}; run the plan to its end.")
-    return Read(_told_apart(points), left_out)
+    return Read(_distinct_names(points), left_out)
 
 
-def _told_apart(points: Sequence[Point]) -> list[Point]:
+def _distinct_names(points: Sequence[Point]) -> list[Point]:
     """Systems of one name that are not the same, with what makes them so behind their names."""
     keys: dict[str, set[str]] = {}
     drives: dict[str, set[str]] = {}

@@ -100,8 +100,8 @@ def _under_characters(number: str, root: Path) -> Under:
         return Under(why_none="it is a character device; name a block device, or a path on its file system")
     if len(names) != 1:
         nodes = " or ".join(f"/dev/{name}" for name in names)
-        mend = f"name one of its {len(names)} namespaces, {nodes}" if names else "it has no namespace"
-        return Under(why_none=f"it is the controller of an NVMe drive; {mend}")
+        remedy = f"name one of its {len(names)} namespaces, {nodes}" if names else "it has no namespace"
+        return Under(why_none=f"it is the controller of an NVMe drive; {remedy}")
     place = root / "sys/class/block" / names[0]
     if not place.exists():
         return Under(why_none=f"its namespace {names[0]} is no block device in sysfs")

@@ -90,12 +90,12 @@ def parse(document: Document) -> Reading:
 
 
 def _why_no_log(document: Document) -> str:
-    told = document.get("error")
-    if not isinstance(told, str) or not told.strip():
+    message = document.get("error")
+    if not isinstance(message, str) or not message.strip():
         return "it is a log of a vendor or a form that is not known here"
-    if "ermission" in told:
+    if "ermission" in message:
         return "nvme may not open it: SMART logs take root, or the capability CAP_SYS_ADMIN"
-    return f"nvme could not read it: {told.strip().rstrip('.')}"
+    return f"nvme could not read it: {message.strip().rstrip('.')}"
 
 
 def whole_number(value: object) -> int | None:
@@ -249,10 +249,10 @@ def _smartctl(document: Document) -> Reading:
     model = str(document.get("model_name") or document.get("scsi_model_name") or "")
     status = document.get("smartctl")
     exit_status = whole_number(status.get("exit_status")) if isinstance(status, dict) else None
-    told = _messages(status)
+    message = _messages(status)
     health, table = document.get("nvme_smart_health_information_log"), document.get("ata_smart_attributes")
     if (exit_status or 0) & COULD_NOT_READ and not health and not table:
-        return unknown(_why_unread(told), model=model, logs=("smartctl",))
+        return unknown(_why_unread(message), model=model, logs=("smartctl",))
     if isinstance(health, dict):
         found = _nvme_health(health)
         if not found:
@@ -266,7 +266,7 @@ def _smartctl(document: Document) -> Reading:
         why = "a SCSI or SAS drive: its logs have no count of NAND bytes"
         return Reading(model, ("smartctl",), percentage_used=_percent(_endurance_used(document)), why_unknown=why)
     return unknown(
-        _why_unread(told) if told else "smartctl printed no SMART attributes", model=model, logs=("smartctl",)
+        _why_unread(message) if message else "smartctl printed no SMART attributes", model=model, logs=("smartctl",)
     )
 
 
@@ -276,12 +276,12 @@ def _messages(status: object) -> str:
     return "; ".join(filter(None, strings))
 
 
-def _why_unread(told: str) -> str:
-    if "ermission denied" in told:
+def _why_unread(message: str) -> str:
+    if "ermission denied" in message:
         return "smartctl may not open it: SMART logs take root, or the capability CAP_SYS_RAWIO"
-    if "USB bridge" in told:
+    if "USB bridge" in message:
         return "its USB bridge hides it: smartctl needs a device type for it, such as -d sat"
-    return f"smartctl could not read it: {told.rstrip('.')}" if told else "smartctl could not read it"
+    return f"smartctl could not read it: {message.rstrip('.')}" if message else "smartctl could not read it"
 
 
 def _ata(document: Document, table: Document, model: str) -> Reading:

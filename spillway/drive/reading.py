@@ -54,7 +54,7 @@ class Reading:
     recognised: bool = True  # False: a log of a form or of a vendor that is not in our tables
 
     @property
-    def tells_nand(self) -> bool:
+    def reports_nand(self) -> bool:
         """The drive counts what it programs."""
         return self.nand is not None or self.programs is not None
 

@@ -25,8 +25,8 @@ class Programmed:
 
 def programmed(begin: Reading, end: Reading, host_bytes: float | None) -> Programmed:
     """NAND bytes between two readings of one drive; ``host_bytes``: what its host wrote between them."""
-    if not (begin.tells_nand and end.tells_nand):
-        reasons = (reading.why_unknown for reading in (begin, end) if not reading.tells_nand)
+    if not (begin.reports_nand and end.reports_nand):
+        reasons = (reading.why_unknown for reading in (begin, end) if not reading.reports_nand)
         return Programmed(None, why=next(filter(None, reasons), "its logs are empty"))
     if begin.model != end.model:
         return Programmed(None, why=f"the drive was {begin.model!r} at first and {end.model!r} at the end")

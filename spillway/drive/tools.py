@@ -29,43 +29,43 @@ VENDOR_LOGS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"WDC|WD |WUS|SanDisk", ("wdc", "vs-nand-stats", "-o", "json")),
 )
 
-Ask = Callable[[list[str]], str]  # a command line → what it printed; raises SpillwayError
+RunCommand = Callable[[list[str]], str]  # a command line → what it printed; raises SpillwayError
 
 
-def read_drive(drive: Drive, ask: Ask | None = None) -> Reading:
+def read_drive(drive: Drive, run_command: RunCommand | None = None) -> Reading:
     """What the drive says now; a reading with the reason where it says nothing."""
-    ask = ask or _printed
+    run_command = run_command or _printed
     if drive.kind == "virtual":
         return unknown("a virtual machine's drive has no SMART logs", model=drive.model)
-    reading = _nvme(drive, ask) if drive.kind == "nvme" else _smartctl(drive, ask)
+    reading = _nvme(drive, run_command) if drive.kind == "nvme" else _smartctl(drive, run_command)
     return merged(reading, Reading(drive.model, ()))
 
 
-def _nvme(drive: Drive, ask: Ask) -> Reading:
+def _nvme(drive: Drive, run_command: RunCommand) -> Reading:
     if shutil.which("nvme") is None:
-        return _smartctl(drive, ask)
-    reading = _of(ask, ["nvme", "smart-log", drive.device, "-o", "json"])
+        return _smartctl(drive, run_command)
+    reading = _of(run_command, ["nvme", "smart-log", drive.device, "-o", "json"])
     commands = [["ocp", "smart-add-log", "-o", "json"]]
     commands += [list(command) for pattern, command in VENDOR_LOGS if re.search(pattern, drive.model)]
     for command in commands:
-        if reading.tells_nand:
+        if reading.reports_nand:
             break
-        found = _of(ask, ["nvme", *command[:2], drive.device, *command[2:]])
+        found = _of(run_command, ["nvme", *command[:2], drive.device, *command[2:]])
         if found.logs:
             reading = merged(reading, found)
     return reading
 
 
-def _smartctl(drive: Drive, ask: Ask) -> Reading:
+def _smartctl(drive: Drive, run_command: RunCommand) -> Reading:
     if shutil.which("smartctl") is None:
         missing = "nvme-cli or smartmontools" if drive.kind == "nvme" else "smartmontools"
         return unknown(f"neither nvme nor smartctl is installed: {missing} brings it", model=drive.model)
-    return _of(ask, ["smartctl", "-j", "-i", "-A", "-l", "devstat", drive.device])
+    return _of(run_command, ["smartctl", "-j", "-i", "-A", "-l", "devstat", drive.device])
 
 
-def _of(ask: Ask, command: list[str]) -> Reading:
+def _of(run_command: RunCommand, command: list[str]) -> Reading:
     try:
-        text = ask(command)
+        text = run_command(command)
         return parse(load(text, " ".join(command)))
     except SpillwayError as error:
         return unknown(str(error).rstrip("."))

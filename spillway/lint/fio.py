@@ -161,8 +161,8 @@ def _short_test(name: str, tests: Sequence[Step], capacity: int | None) -> list[
     for (verdict, words), found in groups.items():
         where = _at(name, found, "runtime", "size", "io_size", "loops", "ss")
         unnamed = "; of steps that only prepare: names such as [precondition]" if _may_prepare(tests) else ""
-        mend = "" if verdict == "ok" else change + unnamed
-        remarks.append(Remark(SHORT_TEST, verdict, words + _named_for_nothing(found), mend, where))
+        remedy = "" if verdict == "ok" else change + unnamed
+        remarks.append(Remark(SHORT_TEST, verdict, words + _named_for_nothing(found), remedy, where))
     mixed = [test for test in writing if not test.job.text("ss") and not any(log in test.job.options for log in LOGS)]
     mixed = [test for test in mixed if "ramp_time" not in test.job.options]
     if mixed and not any(remark.verdict == "finding" for remark in remarks):

@@ -58,7 +58,7 @@ def lint_record(run: RunRecord) -> Linted:
         judge() if arms else Remark(each, "cannot tell", nothing, "run the plan again") for each, judge in judges
     ]
     answers = lint_table(plan.get("lint", {}), f"{run.path / 'plan.toml'}: lint").get("answers", {})
-    return table_of(str(run.path), "run", with_answers(remarks, answers, tell_stale=False))
+    return table_of(str(run.path), "run", with_answers(remarks, answers, report_stale=False))
 
 
 def _standing(arm: ArmRecord) -> Document:

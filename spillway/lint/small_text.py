@@ -7,10 +7,10 @@ from spillway.errors import SpillwayError
 MOST_BYTES = 2**20  # of a script, a job file or a property file: larger is none. Source: guess
 
 
-def read_small_text(path: Path, kind: str, mend: str = "") -> str:
-    """The text of a file that is to be a ``kind``, such as a fio job file. Raises SpillwayError, with ``mend`` at the
+def read_small_text(path: Path, kind: str, remedy: str = "") -> str:
+    """The text of a file that is to be a ``kind``, such as a fio job file. Raises SpillwayError, with ``remedy`` at the
     end of the sentence."""
-    ending = f"; {mend}." if mend else "."
+    ending = f"; {remedy}." if remedy else "."
     try:
         with path.open("rb") as file:
             raw = file.read(MOST_BYTES + 1)

@@ -40,7 +40,7 @@ class Remark:
 class Linted:
     """One thing and all remarks about it, in the order of the pitfalls."""
 
-    thing: str
+    subject: str
     kind: str
     remarks: tuple[Remark, ...]
 
@@ -52,7 +52,7 @@ class Linted:
     def document(self) -> Document:
         """As JSON."""
         findings = [remark.document() for remark in self.remarks]
-        return {"thing": self.thing, "kind": self.kind, "open": self.open, "findings": findings}
+        return {"thing": self.subject, "kind": self.kind, "open": self.open, "findings": findings}
 
     def counted(self) -> str:
         """The verdicts in one clause: ``2 findings, 1 answered``."""
@@ -65,24 +65,24 @@ class Linted:
         return ", ".join(counts) or "no finding"
 
 
-def table_of(thing: str, kind: str, remarks: Sequence[Remark]) -> Linted:
+def table_of(subject: str, kind: str, remarks: Sequence[Remark]) -> Linted:
     """The remarks in the order of the pitfalls."""
-    return Linted(thing, kind, tuple(sorted(remarks, key=lambda remark: ALL.index(remark.pitfall))))
+    return Linted(subject, kind, tuple(sorted(remarks, key=lambda remark: ALL.index(remark.pitfall))))
 
 
-def with_answers(remarks: Sequence[Remark], answers: Mapping[str, str], *, tell_stale: bool) -> list[Remark]:
-    """The remarks, with findings that are answered on purpose; ``tell_stale``: an answer to nothing is told."""
-    told = []
+def with_answers(remarks: Sequence[Remark], answers: Mapping[str, str], *, report_stale: bool) -> list[Remark]:
+    """The remarks, with findings that are answered on purpose; ``report_stale``: an answer to nothing is told."""
+    remarked = []
     for remark in remarks:
         answer = answers.get(remark.pitfall.slug, "")
         if answer and remark.verdict in ("finding", "cannot tell"):
-            told.append(replace(remark, verdict="answered", answer=answer, change=""))
-        elif answer and tell_stale:
+            remarked.append(replace(remark, verdict="answered", answer=answer, change=""))
+        elif answer and report_stale:
             change = f"there is nothing to answer: remove lint.answers.{remark.pitfall.slug}"
-            told.append(replace(remark, verdict="stale answer", answer=answer, change=change))
+            remarked.append(replace(remark, verdict="stale answer", answer=answer, change=change))
         else:
-            told.append(remark)
-    return told
+            remarked.append(remark)
+    return remarked
 
 
 def worst(verdicts: Sequence[Verdict]) -> Verdict:

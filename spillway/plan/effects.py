@@ -55,7 +55,7 @@ class NoEffect:
 
     owner: str  # what it belongs to
     here: str  # what the run has instead
-    mend: str = ""  # what to do if its effect is wanted, beside leaving it out
+    remedy: str = ""  # what to do if its effect is wanted, beside leaving it out
 
 
 @dataclass(frozen=True)
@@ -331,7 +331,7 @@ def _named(key: str) -> str:
 
 def _sentence(key: str, idle: Sequence[NoEffect]) -> str:
     first = idle[0]
-    rest = f", or {first.mend}" if first.mend else ""
+    rest = f", or {first.remedy}" if first.remedy else ""
     return f"{key} belongs to {first.owner}, and {_here(idle)}: leave it out{rest}"
 
 

@@ -142,17 +142,19 @@ class Layers:
         own = {key: value for key, value in table.items() if key not in _OF_ARMS}
         recorded = table.get("point", {})
         return [
-            self._said(arm_document(self.shared, own, point.values or recorded, overrides, self.where))
+            self._record_keys(arm_document(self.shared, own, point.values or recorded, overrides, self.where))
             for point in points
         ]
 
     def _preparations(self, table: Document, points: Sequence[Point], overrides: Overrides) -> list[RunKeys]:
         return [
-            self._said(preparation_document(self.shared, table, point.values, overrides, self.where), measures=False)
+            self._record_keys(
+                preparation_document(self.shared, table, point.values, overrides, self.where), measures=False
+            )
             for point in points
         ]
 
-    def _said(self, document: Document, *, measures: bool = True) -> RunKeys:
+    def _record_keys(self, document: Document, *, measures: bool = True) -> RunKeys:
         return run_keys_of(document, self.directory, measures=measures)
 
     def _label(self, name: str, index: int) -> str:

@@ -69,7 +69,7 @@ class ArmReader:
         merged = preparation_document(self.shared, own, point.values, self.overrides, label)
         if not checked_table(merged.get("kept", {}), f"{label}kept").get("to"):
             raise SpillwayError(f"{label}kept.to is missing: name the state that it is there for.")
-        properties = self._asked(merged, label)
+        properties = self._properties_of(merged, label)
         if "ycsb" not in own and not _has_ycsb(merged.get("phases")):
             merged.pop("ycsb", None)  # inherited for the others
             properties = {}
@@ -93,7 +93,7 @@ class ArmReader:
         if values:
             label += f"at {', '.join(f'{key} = {value!r}' for key, value in values.items())}: "
         merged = arm_document(self.shared, own, values, self.overrides, label)
-        properties = self._asked(merged, label)
+        properties = self._properties_of(merged, label)
         for key, value in values.items():
             if look_up(merged, key_parts(key)) != value:
                 raise SpillwayError(f"{label}{key} is set by another axis or by --set too: leave one of them out.")
@@ -102,7 +102,7 @@ class ArmReader:
         arm = _resolve_arm(name, merged, label, self.plan_dir, properties)
         return replace(arm, of=of, point=values)
 
-    def _asked(self, merged: Document, label: str) -> dict[str, str]:
+    def _properties_of(self, merged: Document, label: str) -> dict[str, str]:
         """The properties of the command line, which also go into ``[ycsb]``."""
         if self.properties:
             own = checked_table(merged.get("ycsb", {}), f"{label}ycsb")

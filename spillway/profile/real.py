@@ -89,16 +89,16 @@ def measure_within(prober: Prober, watch_time: Stopwatch, remarks: list[str], *,
         remarks.append(_prepare(prober, "sequential", prepared_s))
     points = coarse_points(sizes, ops)
     first = sum(p.pattern == "sequential" for p in points)
-    purse = _TimeBudget(prober, watch_time)
+    budget = _TimeBudget(prober, watch_time)
     until_s = watch_time.spent_s + (watch_time.left_s - prepared_s) * COARSE_SHARE
-    left_out = purse.spend(points[:first], points[first:], until_s, prepared_s)
+    left_out = budget.spend(points[:first], points[first:], until_s, prepared_s)
     if prepared_s:
         remarks.append(_prepare(prober, "random", prepared_s))
-    left_out += purse.spend(points[first:], [], until_s + prepared_s, 0.0)
+    left_out += budget.spend(points[first:], [], until_s + prepared_s, 0.0)
     if left_out:
         remarks.append(f"{left_out} of {len(points)} points of the coarse grid did not fit into the budget")
-    purse.refine(ops, sizes)
-    return Within(prober.samples, prober.ready, ops, remarks, watch_time.spent_s, purse.point_s)
+    budget.refine(ops, sizes)
+    return Within(prober.samples, prober.ready, ops, remarks, watch_time.spent_s, budget.point_s)
 
 
 def _prepare(prober: Prober, kind: str, seconds: float) -> str:

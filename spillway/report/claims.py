@@ -7,11 +7,11 @@ publishes (K23), asked of every equal number of threads here, and what Spillway 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from spillway.report.contest import (
+from spillway.report.arm_outcomes import (
     ADOC,
     ROCKSDB,
     SPILLWAY,
-    Contestant,
+    ArmOutcomes,
     Figure,
     Outcome,
     Spread,
@@ -38,33 +38,33 @@ class Claim:
     verdict: str  # met, missed, or in how many of the repetitions
 
 
-def claims(field: Sequence[Contestant], mix: str) -> list[Claim]:
+def claims(compared: Sequence[ArmOutcomes], mix: str) -> list[Claim]:
     """Every claim that these arms can decide. ``mix``: the paper's workload, A to D, or an empty text."""
-    ours = [each for each in field if each.way.system == SPILLWAY]
+    ours = [each for each in compared if each.handling.system == SPILLWAY]
     found: list[Claim] = []
     for one in ours:
-        found += _speed(one, field, mix)
-        found += _evenness(one, field)
-        found += _bill(one, field)
-    found += _one_thread(field)
-    found += _efficiency(field)
+        found += _speed(one, compared, mix)
+        found += _evenness(one, compared)
+        found += _bill(one, compared)
+    found += _one_thread(compared)
+    found += _efficiency(compared)
     return found
 
 
 def _equals(
-    one: Contestant, field: Sequence[Contestant], system: str, *, slowdown: bool = True
-) -> Iterator[Contestant]:
+    one: ArmOutcomes, compared: Sequence[ArmOutcomes], system: str, *, slowdown: bool = True
+) -> Iterator[ArmOutcomes]:
     """Rivals of one system with as many threads."""
-    for each in field:
-        way = each.way
-        if way.system == system and way.slowdown == slowdown and way.threads == one.way.threads:
+    for each in compared:
+        handling = each.handling
+        if handling.system == system and handling.slowdown == slowdown and handling.threads == one.handling.threads:
             yield each
 
 
-def _speed(one: Contestant, field: Sequence[Contestant], mix: str) -> Iterator[Claim]:
+def _speed(one: ArmOutcomes, compared: Sequence[ArmOutcomes], mix: str) -> Iterator[Claim]:
     wanted = {ROCKSDB: (1.37, 0.58), ADOC: (1.17, 0.80)}
     for system in (ROCKSDB, ADOC):
-        for rival in _equals(one, field, system):
+        for rival in _equals(one, compared, system):
             if mix == "A":
                 throughput, tail = wanted[system]
                 yield from _at_least("write throughput", one, rival, lambda o: o.write_ops_s, throughput)
@@ -78,26 +78,26 @@ def _speed(one: Contestant, field: Sequence[Contestant], mix: str) -> Iterator[C
                 yield from _at_least("range queries", one, rival, lambda o: o.seeks_ops_s, RANGE_SHARE)
 
 
-def _at_least(claim: str, one: Contestant, rival: Contestant, figure: Figure, wanted: float) -> Iterator[Claim]:
+def _at_least(claim: str, one: ArmOutcomes, rival: ArmOutcomes, figure: Figure, wanted: float) -> Iterator[Claim]:
     found = against(one, rival, figure)
     if found is not None:
         kept = sum(1 for value in _pairs(one, rival, figure) if value >= wanted)
         yield Claim(claim, _both(one, rival), f"at least {wanted:g}×", times(found), _verdict(kept, found.count))
 
 
-def _at_most(claim: str, one: Contestant, rival: Contestant, figure: Figure, wanted: float) -> Iterator[Claim]:
+def _at_most(claim: str, one: ArmOutcomes, rival: ArmOutcomes, figure: Figure, wanted: float) -> Iterator[Claim]:
     found = against(one, rival, figure)
     if found is not None:
         kept = sum(1 for value in _pairs(one, rival, figure) if value <= wanted)
         yield Claim(claim, _both(one, rival), f"at most {wanted:g}×", times(found), _verdict(kept, found.count))
 
 
-def _pairs(one: Contestant, rival: Contestant, figure: Figure) -> list[float]:
+def _pairs(one: ArmOutcomes, rival: ArmOutcomes, figure: Figure) -> list[float]:
     values = ((figure(a), figure(b)) for a, b in zip(one.outcomes, rival.outcomes, strict=False))
     return [a / b for a, b in values if a is not None and b]
 
 
-def _both(one: Contestant, rival: Contestant) -> str:
+def _both(one: ArmOutcomes, rival: ArmOutcomes) -> str:
     return f"{one.name} : {rival.name}"
 
 
@@ -113,13 +113,13 @@ def _verdict(kept: int, count: int) -> str:
     return f"met in {kept} of {count} runs"
 
 
-def _evenness(one: Contestant, field: Sequence[Contestant]) -> Iterator[Claim]:
+def _evenness(one: ArmOutcomes, compared: Sequence[ArmOutcomes]) -> Iterator[Claim]:
     """No second without an operation; a worst write far below that of RocksDB without its slowdown."""
     zeros = [each.zero_seconds for each in one.outcomes if each.zero_seconds is not None]
     if zeros:
         text = ", ".join(map(str, zeros))
         yield Claim("seconds without an operation", one.name, "none", text, _verdict(zeros.count(0), len(zeros)))
-    for rival in _equals(one, field, ROCKSDB, slowdown=False):
+    for rival in _equals(one, compared, ROCKSDB, slowdown=False):
         found, own, theirs = (
             against(one, rival, lambda o: o.write_max_us),
             over(one, lambda o: o.write_max_us),
@@ -131,9 +131,9 @@ def _evenness(one: Contestant, field: Sequence[Contestant]) -> Iterator[Claim]:
             yield Claim("worst write", _both(one, rival), "below 0.1×", measured, _verdict(kept, found.count))
 
 
-def _bill(one: Contestant, field: Sequence[Contestant]) -> Iterator[Claim]:
+def _bill(one: ArmOutcomes, compared: Sequence[ArmOutcomes]) -> Iterator[Claim]:
     """To the end, with everything brought back and compacted, as much work in no more time and no more bytes."""
-    for rival in _equals(one, field, ROCKSDB):
+    for rival in _equals(one, compared, ROCKSDB):
         for claim, figure in (
             ("time for an operation, to the end", _seconds_each),
             ("wa_app, to the end", lambda o: o.settled_ratios.wa_app),
@@ -146,28 +146,33 @@ def _seconds_each(outcome: Outcome) -> float | None:
     return None if not outcome.settled_ops_s else 1 / outcome.settled_ops_s
 
 
-def _one_thread(field: Sequence[Contestant]) -> Iterator[Claim]:
+def _one_thread(compared: Sequence[ArmOutcomes]) -> Iterator[Claim]:
     """One compaction thread does as much as ADOC's four."""
-    for one in field:
-        for rival in field:
-            if (one.way.system, one.way.threads, rival.way.system, rival.way.threads) == (SPILLWAY, 1, ADOC, 4):
+    for one in compared:
+        for rival in compared:
+            if (
+                one.handling.system,
+                one.handling.threads,
+                rival.handling.system,
+                rival.handling.threads,
+            ) == (SPILLWAY, 1, ADOC, 4):
                 yield from _at_least("write throughput of 1 thread : 4", one, rival, lambda o: o.write_ops_s, 1.0)
 
 
-def _efficiency(field: Sequence[Contestant]) -> Iterator[Claim]:
+def _efficiency(compared: Sequence[ArmOutcomes]) -> Iterator[Claim]:
     """K2: the most user data for a percent of a core, of all arms."""
-    ranked = [(each, found) for each in field if (found := over(each, lambda o: o.efficiency)) is not None]
-    systems = {each.way.system for each, _ in ranked}
+    ranked = [(each, found) for each in compared if (found := over(each, lambda o: o.efficiency)) is not None]
+    systems = {each.handling.system for each, _ in ranked}
     if SPILLWAY not in systems or len(systems) < 2:
         return
     best = max(ranked, key=lambda pair: pair[1].median)[0]
-    ours = max((pair for pair in ranked if pair[0].way.system == SPILLWAY), key=lambda pair: pair[1].median)
+    ours = max((pair for pair in ranked if pair[0].handling.system == SPILLWAY), key=lambda pair: pair[1].median)
     measured = f"{number(ours[1].median)} MB/s for 1 % of a core; the best is {best.name}"
     wanted = "best of all arms"
     yield Claim("efficiency (K2)", ours[0].name, wanted, measured, _verdict(int(best is ours[0]), 1))
 
 
-def bill_rows(field: Sequence[Contestant]) -> list[tuple[str, list[str]]]:
+def bill_rows(compared: Sequence[ArmOutcomes]) -> list[tuple[str, list[str]]]:
     """The whole bill: what each arm did while it worked, beside what it came to when everything was settled."""
     figures: list[tuple[str, Figure]] = [
         ("Writes, million", lambda o: o.writes / 1e6 or None),
@@ -184,7 +189,7 @@ def bill_rows(field: Sequence[Contestant]) -> list[tuple[str, list[str]]]:
         ("While writing: flash bytes per operation", lambda o: o.flash_bytes),
         ("To the end: flash bytes per operation", lambda o: o.settled_flash_bytes),
     ]
-    rows = [(label, [ranged(over(each, figure)) for each in field]) for label, figure in figures]
+    rows = [(label, [ranged(over(each, figure)) for each in compared]) for label, figure in figures]
     return [row for row in rows if any(cell != NOTHING for cell in row[1])]
 
 

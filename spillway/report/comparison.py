@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from bokeh.models import Range1d
 
-from spillway.report import charts, contest, series, style
+from spillway.report import arm_outcomes, charts, series, style
+from spillway.report.arm_outcomes import ROCKSDB, SPILLWAY, ArmOutcomes, Outcome, in_thousands, over, work_rows
 from spillway.report.charts import Bar, Clock, Figure, Line
-from spillway.report.contest import ROCKSDB, SPILLWAY, Contestant, Outcome, over, thousandth, work_rows
 from spillway.report.panels import Mark, Panel, stall_marks, throughput_columns
 from spillway.report.words import about, pacing_p99_us, percent, short_standing
 from spillway.rundir.directory import ArmRecord
@@ -22,7 +22,7 @@ MOST_OVERLAID = 4  # lines that can be told apart in one chart
 DIVERTED = "#6fa8a0"
 
 
-def comparison_panels(arms: Sequence[ArmRecord], field: Sequence[Contestant], clock: Clock) -> list[Panel]:
+def comparison_panels(arms: Sequence[ArmRecord], compared: Sequence[ArmOutcomes], clock: Clock) -> list[Panel]:
     """Every comparison that these arms have data for, in the order of the story."""
     shown = [arm for arm in arms if arm.rows]
     if len(shown) < 2:
@@ -31,9 +31,9 @@ def comparison_panels(arms: Sequence[ArmRecord], field: Sequence[Contestant], cl
     panels = []
     if len(shown) <= MOST_OVERLAID:
         panels.append(_overlaid(shown, clock))
-    if len({each.way for each in field}) > 1:
-        panels += [*_each_throughput(field, clock), *_all_bars(field), *_to_the_end(field)]
-        panels += _traffic(field, clock)
+    if len({each.handling for each in compared}) > 1:
+        panels += [*_each_throughput(compared, clock), *_all_bars(compared), *_to_the_end(compared)]
+        panels += _traffic(compared, clock)
     rows = charts.stall_rows(clock, [(arm.name, series.stall_spans(arm.stalls, arm.rows)) for arm in shown])
     stalls = "When each arm held its writers back, over seconds of its own run; full colour where writers were stopped."
     panels.append(Panel("stalls", "Stalls of the arms", stalls, rows, stall_marks(shown)))
@@ -60,36 +60,39 @@ def _overlaid(arms: Sequence[ArmRecord], clock: Clock) -> Panel:
 class _Variants:
     """A colour for each variant that occurs, and a place among the bars for each arm."""
 
-    field: Sequence[Contestant]
+    compared: Sequence[ArmOutcomes]
 
     @property
     def names(self) -> list[str]:
-        return list(dict.fromkeys(each.way.variant for each in self.field))
+        return list(dict.fromkeys(each.handling.variant for each in self.compared))
 
-    def colour(self, one: Contestant) -> str:
-        return style.ARMS[self.names.index(one.way.variant) % len(style.ARMS)] if self.told_apart else style.BLUE
+    def colour(self, one: ArmOutcomes) -> str:
+        return style.ARMS[self.names.index(one.handling.variant) % len(style.ARMS)] if self.are_distinct else style.BLUE
 
     @property
-    def told_apart(self) -> bool:
+    def are_distinct(self) -> bool:
         """Threads and variant name every arm; else the arms' own names do."""
-        return len({(each.way.threads, each.way.variant) for each in self.field}) == len(self.field)
+        return len({(each.handling.threads, each.handling.variant) for each in self.compared}) == len(self.compared)
 
     @property
     def grouped(self) -> bool:
-        return self.told_apart and len({each.way.threads for each in self.field}) > 1
+        return self.are_distinct and len({each.handling.threads for each in self.compared}) > 1
 
-    def place(self, one: Contestant) -> str | tuple[str, str]:
-        return (_threads(one.way.threads), one.way.variant) if self.grouped else one.name
+    def place(self, one: ArmOutcomes) -> str | tuple[str, str]:
+        return (_threads(one.handling.threads), one.handling.variant) if self.grouped else one.name
 
-    def ordered(self) -> list[Contestant]:
+    def ordered(self) -> list[ArmOutcomes]:
         if not self.grouped:
-            return list(self.field)
-        return sorted(self.field, key=lambda each: (each.way.threads or 0, self.names.index(each.way.variant)))
+            return list(self.compared)
+        return sorted(
+            self.compared,
+            key=lambda each: (each.handling.threads or 0, self.names.index(each.handling.variant)),
+        )
 
     def marks(self) -> list[Mark]:
-        if not self.told_apart:
+        if not self.are_distinct:
             return []
-        colours = {each.way.variant: self.colour(each) for each in self.field}
+        colours = {each.handling.variant: self.colour(each) for each in self.compared}
         return [Mark(name, colours[name], "area") for name in self.names]
 
 
@@ -97,13 +100,13 @@ def _threads(count: int | None) -> str:
     return "RocksDB's threads" if count is None else f"{count} thread" + ("s" if count != 1 else "")
 
 
-def _each_throughput(field: Sequence[Contestant], clock: Clock) -> list[Panel]:
+def _each_throughput(compared: Sequence[ArmOutcomes], clock: Clock) -> list[Panel]:
     """Figs 2 and 11: one chart for each arm, all to one scale, so that the hollows can be compared."""
     panels = []
-    drawn = [(each, series.gathered(each.record.rows, series.coarse_span_s(each.record.rows))) for each in field]
+    drawn = [(each, series.gathered(each.record.rows, series.coarse_span_s(each.record.rows))) for each in compared]
     columns = [throughput_columns(groups) for _, groups in drawn]
     top = 1.08 * max((rate for each in columns for rate in each["rate"] if rate is not None), default=1.0)
-    variants = _Variants(field)
+    variants = _Variants(compared)
     scale = Range1d(start=0, end=top or 1.0)
     for index, ((each, _), rates) in enumerate(zip(drawn, columns, strict=True)):
         plot = clock.chart("thousand operations/s", height=charts.HALF_HEIGHT)
@@ -114,7 +117,7 @@ def _each_throughput(field: Sequence[Contestant], clock: Clock) -> list[Panel]:
         charts.lines(plot, rates, [Line("rate", each.name, variants.colour(each), 1.8)], unit="k/s")
         charts.mark_phases(plot, series.phases_of(each.record.phases))
         legend = stall_marks([each.record]) + ([Mark("writes diverted", DIVERTED, "band")] if diverted else [])
-        caption = f"{each.name}: thousand operations each second. {_hollows(each)}"
+        caption = f"{each.name}: thousand operations each second. {_idle_seconds_words(each)}"
         standing = short_standing(each.record)
         panels.append(Panel(f"each-{index}", each.name, caption, plot, legend, wide=False, standing=standing))
     return panels
@@ -133,7 +136,7 @@ def diverted_spans(record: ArmRecord) -> list[tuple[float, float]]:
     return spans
 
 
-def _hollows(one: Contestant) -> str:
+def _idle_seconds_words(one: ArmOutcomes) -> str:
     made = next((each for each in one.outcomes), None)
     zero, slowest = over(one, lambda o: o.zero_seconds), over(one, lambda o: o.slowest_second)
     if made is None or zero is None or slowest is None:
@@ -151,17 +154,21 @@ class _Measure:
     title: str
     unit: str
     what: str
-    figure: contest.Figure
+    figure: arm_outcomes.Figure
 
 
 MEASURES = (
     _Measure(
-        "writes", "Write throughput", "thousand writes/s", "Writes while the load went on", thousandth("write_ops_s")
+        "writes", "Write throughput", "thousand writes/s", "Writes while the load went on", in_thousands("write_ops_s")
     ),
-    _Measure("reads", "Read throughput", "thousand reads/s", "Reads while the load went on", thousandth("read_ops_s")),
+    _Measure(
+        "reads", "Read throughput", "thousand reads/s", "Reads while the load went on", in_thousands("read_ops_s")
+    ),
     _Measure("ranges", "Range queries", "queries/s", "A seek with all its steps counts once", lambda o: o.seeks_ops_s),
-    _Measure("p99", "p99 of writes", "milliseconds", "One write in a hundred took longer", thousandth("write_p99_us")),
-    _Measure("worst", "Worst write", "milliseconds", "The one write that took longest", thousandth("write_max_us")),
+    _Measure(
+        "p99", "p99 of writes", "milliseconds", "One write in a hundred took longer", in_thousands("write_p99_us")
+    ),
+    _Measure("worst", "Worst write", "milliseconds", "The one write that took longest", in_thousands("write_max_us")),
     _Measure(
         "efficiency",
         "Efficiency",
@@ -172,9 +179,9 @@ MEASURES = (
 )
 
 
-def _all_bars(field: Sequence[Contestant]) -> list[Panel]:
+def _all_bars(compared: Sequence[ArmOutcomes]) -> list[Panel]:
     """Figs 3, 12 and 13 and Table V: each figure that any of the arms has."""
-    variants = _Variants(field)
+    variants = _Variants(compared)
     panels = []
     for measure in MEASURES:
         found = [(each, over(each, measure.figure)) for each in variants.ordered()]
@@ -184,22 +191,22 @@ def _all_bars(field: Sequence[Contestant]) -> list[Panel]:
             if value is not None
         ]
         if drawn:
-            caption = f"{measure.what}; {measure.unit}{_repetitions(field)}"
+            caption = f"{measure.what}; {measure.unit}{_repetitions(compared)}"
             plot = charts.bars(measure.unit, drawn)
             panels.append(Panel(f"bars-{measure.key}", measure.title, caption, plot, variants.marks(), wide=False))
     return panels
 
 
-def _repetitions(field: Sequence[Contestant]) -> str:
-    most = max(len(each.outcomes) for each in field)
+def _repetitions(compared: Sequence[ArmOutcomes]) -> str:
+    most = max(len(each.outcomes) for each in compared)
     return f". Medians of {most} repetitions, whiskers from the lowest to the highest." if most > 1 else ", of one run."
 
 
-def _to_the_end(field: Sequence[Contestant]) -> list[Panel]:
+def _to_the_end(compared: Sequence[ArmOutcomes]) -> list[Panel]:
     """The whole bill in time: seconds at work and seconds of settling, for each million writes."""
     known = [
         (each, work, settle)
-        for each in _Variants(field).ordered()
+        for each in _Variants(compared).ordered()
         if (work := over(each, lambda o: _for_a_million(o, o.seconds))) is not None
         and (settle := over(each, lambda o: _for_a_million(o, o.settle_s))) is not None
     ]
@@ -226,14 +233,14 @@ def _for_a_million(outcome: Outcome, spent: float | None) -> float | None:
     return None if spent is None or not outcome.writes else 1e6 * spent / outcome.writes
 
 
-def _traffic(field: Sequence[Contestant], clock: Clock) -> list[Panel]:
+def _traffic(compared: Sequence[ArmOutcomes], clock: Clock) -> list[Panel]:
     """Figs 4, 5 and 14: what crosses the drive's door while writers wait, and what is left of the drive."""
-    groups = {each.name: series.gathered(work_rows(each.record), 1.0) for each in field}
+    groups = {each.name: series.gathered(work_rows(each.record), 1.0) for each in compared}
     rates = {name: series.traffic_mb_s(found) for name, found in groups.items()}
     most = max((rate for found in rates.values() for rate in found if rate is not None), default=None)
     if not most:
         return []
-    chosen = _stalling(field) + [each for each in field if each.way.system == SPILLWAY]
+    chosen = _stalling(compared) + [each for each in compared if each.handling.system == SPILLWAY]
     scale = Range1d(start=0, end=1.15 * most)
     panels = [
         Panel(
@@ -241,17 +248,17 @@ def _traffic(field: Sequence[Contestant], clock: Clock) -> list[Panel]:
         )
         for index, each in enumerate(chosen)
     ]
-    return [*panels, *_left_of_the_drive(field, groups, most)]
+    return [*panels, *_left_of_the_drive(compared, groups, most)]
 
 
-def _stalling(field: Sequence[Contestant]) -> list[Contestant]:
+def _stalling(compared: Sequence[ArmOutcomes]) -> list[ArmOutcomes]:
     """RocksDB without its slowdown, which is where the paper looks; where no arm is that, RocksDB as it is."""
-    stock = [each for each in field if each.way.system == ROCKSDB]
-    return [each for each in stock if not each.way.slowdown] or stock
+    stock = [each for each in compared if each.handling.system == ROCKSDB]
+    return [each for each in stock if not each.handling.slowdown] or stock
 
 
 def _traffic_of(
-    one: Contestant,
+    one: ArmOutcomes,
     groups: Sequence[Sequence[Row]],
     rates: Sequence[float | None],
     most: float,
@@ -271,13 +278,13 @@ def _traffic_of(
 
 
 def _left_of_the_drive(
-    field: Sequence[Contestant], groups: Mapping[str, Sequence[Sequence[Row]]], most: float
+    compared: Sequence[ArmOutcomes], groups: Mapping[str, Sequence[Sequence[Row]]], most: float
 ) -> list[Panel]:
     """Fig 5: the distribution of traffic over the time in stalls, for RocksDB by its threads."""
     curves = []
     marks = []
     words = []
-    for index, each in enumerate(_stalling(field)):
+    for index, each in enumerate(_stalling(compared)):
         columns = series.traffic_cdf(groups[each.name], most)
         if columns["x"]:
             colour = style.ARMS[index % len(style.ARMS)]

@@ -12,10 +12,10 @@ from spillway.compare.ranks import ranks_in_words
 from spillway.errors import SpillwayError
 from spillway.lint.run import lint_record
 from spillway.report import sweep, sweep_data, sweep_words, words
+from spillway.report.arm_outcomes import mix_of, outcomes_of_arms
 from spillway.report.charts import Clock
 from spillway.report.claims import bill_rows, claims
 from spillway.report.comparison import comparison_panels
-from spillway.report.contest import contestants, mix_of
 from spillway.report.frame import embedded, environment, library, style_sheet
 from spillway.report.panels import Panel, arm_panels
 from spillway.rundir.directory import ArmRecord, RunRecord, read_run, write_text
@@ -49,8 +49,8 @@ def render(run: RunRecord) -> str:
     swept = sweep_data.is_swept(run.arms) and len(run.arms) > 1
     drawn = [] if swept and len(run.arms) > sweep_data.MOST_SECTIONS else run.arms
     sections = [_Section(index, arm, arm_panels(arm, clock)) for index, arm in enumerate(drawn)]
-    field = contestants(plan, run.arms) if len(run.arms) > 1 and not swept else []
-    compared = sweep.sweep_panels(run.arms) if swept else comparison_panels(run.arms, field, clock)
+    outcomes = outcomes_of_arms(plan, run.arms) if len(run.arms) > 1 and not swept else []
+    compared = sweep.sweep_panels(run.arms) if swept else comparison_panels(run.arms, outcomes, clock)
     figures = {f"compare-{panel.key}": panel.figure for panel in compared}
     figures |= {f"{s.key}-{panel.key}": panel.figure for s in sections for panel in s.panels}
     script, divs = embedded(figures)
@@ -67,9 +67,9 @@ def render(run: RunRecord) -> str:
             compared=compared,
             arm_names=[arm.name for arm in run.arms],
             comparison=words.comparison(run.arms) if len(run.arms) > 1 and not swept else [],
-            claims=claims(field, mix_of(plan)) if field else [],
-            field=field,
-            bill=bill_rows(field) if field else [],
+            claims=claims(outcomes, mix_of(plan)) if outcomes else [],
+            outcomes=outcomes,
+            bill=bill_rows(outcomes) if outcomes else [],
             ranks=ranks_in_words(run.arms) if swept else [],
             worth=linted,
             worth_words=words.worth(run.arms, linted) if run.arms else "",

@@ -16,7 +16,7 @@ from spillway.rundir.directory import ArmRecord, read_figures, read_run, write_t
 from spillway.suite import Suite
 from spillway.suite.claims import Claim
 from spillway.suite.document import SuitePlan
-from spillway.suite.laws import Say, Simulated, laws_of
+from spillway.suite.laws import OnProgress, Simulated, laws_of
 from spillway.suite.scale import factor_in_words
 from spillway.suite.state import left_out_in_words, reported, state_of
 from spillway.suite.verdicts import VERDICTS, Judged, as_csv, judge_all, measured_of, runs_by_law, tallies
@@ -58,15 +58,20 @@ class Part:
         return f"plan-{self.plan.name}"
 
 
-def write_suite_report(suite: Suite, directory: Path, target: Path, say: Say | None = None) -> dict[str, str]:
-    """Reads the run directories below ``directory``; writes the report to ``target``, its verdicts to claims.csv beside
-    it. ``say`` is told how far the simulations are, which take minutes the first time. Returns the plans that are left
-    out, and why: those that are not chosen, and not done."""
+def write_suite_report(
+    suite: Suite, directory: Path, target: Path, on_progress: OnProgress | None = None
+) -> dict[str, str]:
+    """Reads the run directories below ``directory``; writes the report to ``target`` and its verdicts to claims.csv in
+    the same directory.
+
+    ``on_progress`` is called with a line on the simulations, which take minutes the first time. Returns each plan that
+    is left out (not chosen, or not done) with the reason.
+    """
     plans, left_out = reported(suite, directory)
     inside = {each.name for each in plans}
     about = replace(suite, plans=plans, claims=[claim for claim in suite.claims if claim.plan in inside])
     read = {each.name: _arms(directory / each.name, each) for each in plans}
-    judged = _judged(about, directory, read, say)
+    judged = _judged(about, directory, read, on_progress)
     write_text(target, _render(about, read, judged, left_out))
     write_text(target.with_name("claims.csv"), as_csv(judged))
     return left_out
@@ -75,7 +80,7 @@ def write_suite_report(suite: Suite, directory: Path, target: Path, say: Say | N
 Read = Mapping[str, tuple[list[ArmRecord], str]]  # by plan: its runs, and what is to be known of their directory
 
 
-def _judged(suite: Suite, directory: Path, read: Read, say: Say | None) -> list[Judged]:
+def _judged(suite: Suite, directory: Path, read: Read, on_progress: OnProgress | None) -> list[Judged]:
     summaries = {name: {arm.name: arm.summary for arm in arms} for name, (arms, _) in read.items() if arms}
     points = {name: _points(arms) for name, (arms, _) in read.items()}
     scaled = {each.name: each.factor != 1 for each in suite.plans}
@@ -86,7 +91,7 @@ def _judged(suite: Suite, directory: Path, read: Read, say: Say | None) -> list[
         if each.name in summaries
         for run, load in each.loads_of(summaries[each.name], directory / each.name).items()
     }
-    laws = laws_of(loads, [runs_by_law(claim, plain) for claim in suite.claims], Simulated(directory, say))
+    laws = laws_of(loads, [runs_by_law(claim, plain) for claim in suite.claims], Simulated(directory, on_progress))
     results = {
         name: measured_of(
             of, points[name], {run: law for (plan, run), law in laws.items() if plan == name}, scaled[name]

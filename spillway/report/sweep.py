@@ -16,8 +16,8 @@ from bokeh.models import ColumnDataSource, FactorRange, FixedTicker, HoverTool, 
 
 from spillway.plan.sweep import Axis, place_of, tick
 from spillway.report import charts, curves, style
+from spillway.report.arm_outcomes import Spread
 from spillway.report.charts import Figure
-from spillway.report.contest import Spread
 from spillway.report.panels import Mark, Panel
 from spillway.report.sweep_data import (
     DASHES,
@@ -25,11 +25,11 @@ from spillway.report.sweep_data import (
     MOST_MULTIPLES,
     Layout,
     Metric,
+    PointResult,
     Published,
-    Spot,
     is_numeric,
     layout_of,
-    spots_of,
+    point_results_of,
     standing_of,
     value_in_words,
 )
@@ -46,20 +46,22 @@ def sweep_panels(
     arms: Sequence[ArmRecord], metrics: Sequence[Metric] = METRICS, published: Sequence[Published] = ()
 ) -> list[Panel]:
     """Every figure that the sweep has data for, over its axis, with what was ``published`` of it as diamonds."""
-    spots = spots_of(arms)
-    layout = layout_of(spots)
+    results = point_results_of(arms)
+    layout = layout_of(results)
     if layout.x is None:
         return []
     standing = standing_of(arms)
     panels = []
     for metric in metrics:
-        if all(spot.over(metric) is None for spot in spots):
+        if all(result.over(metric) is None for result in results):
             continue
         for index, choice in enumerate(_multiples(layout)):
-            chosen = [spot for spot in spots if all(spot.point.get(key) == value for key, value in choice.items())]
+            chosen = [
+                result for result in results if all(result.point.get(key) == value for key, value in choice.items())
+            ]
             if chosen:
                 theirs = [p for p in published if p.metric == metric.key and _holds(p.point, choice, layout)]
-                panels.append(_panel(metric, index, choice, chosen, layout, standing, spots, theirs))
+                panels.append(_panel(metric, index, choice, chosen, layout, standing, results, theirs))
     return panels
 
 
@@ -79,18 +81,18 @@ def _panel(
     metric: Metric,
     index: int,
     choice: dict[str, Any],
-    spots: Sequence[Spot],
+    results: Sequence[PointResult],
     layout: Layout,
     standing: str,
-    everywhere: Sequence[Spot],
+    everywhere: Sequence[PointResult],
     published: Sequence[Published],
 ) -> Panel:
     assert layout.x is not None
-    known = [made for spot in everywhere if (made := spot.over(metric)) is not None]
+    known = [made for result in everywhere if (made := result.over(metric)) is not None]
     known += [Spread(each.value, each.value, each.value, 1) for each in published]
     plot = _plane(metric, layout, known)
     legend = []
-    arms = list(dict.fromkeys(spot.arm for spot in everywhere))
+    arms = list(dict.fromkeys(result.arm for result in everywhere))
     values = layout.styled.values if layout.styled else (None,)
     named = not is_numeric(layout.x)
     for place, arm in enumerate(arms):
@@ -98,15 +100,15 @@ def _panel(
         legend.append(Mark(arm, colour, "point" if named else "line"))
         for index_of_value, value in enumerate(values):
             line = [
-                spot
-                for spot in spots
-                if spot.arm == arm and (layout.styled is None or spot.point.get(layout.styled.key) == value)
+                result
+                for result in results
+                if result.arm == arm and (layout.styled is None or result.point.get(layout.styled.key) == value)
             ]
             label = arm if layout.styled is None else f"{arm}, {value_in_words(layout, layout.styled.key, value)}"
-            beside = _beside(layout, place, len(arms), index_of_value)
-            _draw(plot, metric, line, layout, Look(colour, index_of_value, beside), label, known)
+            offset = _offset_beside_name(layout, place, len(arms), index_of_value)
+            _draw(plot, metric, line, layout, PointStyle(colour, index_of_value, offset), label, known)
         theirs = [
-            (each, _beside(layout, place, len(arms), _style_of(layout, each.point)))
+            (each, _offset_beside_name(layout, place, len(arms), _style_of(layout, each.point)))
             for each in published
             if each.arm == arm
         ]
@@ -119,15 +121,15 @@ def _panel(
         legend += [Mark(value_in_words(layout, layout.styled.key, value), ink, kind) for value, kind in marks]
     if published:
         legend.append(Mark("published", style.INK, "diamond"))
-    if any(not spot.finished and spot.failure for spot in spots):
+    if any(not result.finished and result.failure for result in results):
         legend.append(Mark("failed", style.STALLS["l0"], "cross"))
     where = ", ".join(value_in_words(layout, key, value) for key, value in choice.items())
     title = f"{metric.title}, {where}" if where else metric.title
-    caption = f"{metric.what}, over {layout.x.key}{_along(layout.x)}; {metric.unit}{_repeated(spots)}."
+    caption = f"{metric.what}, over {layout.x.key}{_along(layout.x)}; {metric.unit}{_repeated(results)}."
     return Panel(f"sweep-{metric.key}-{index}", title, caption, plot, legend, wide=False, standing=standing)
 
 
-def _beside(layout: Layout, arm: int, arms: int, value: int) -> float:
+def _offset_beside_name(layout: Layout, arm: int, arms: int, value: int) -> float:
     """Where the ``arm``-th of ``arms``, at the ``value``-th value of the styled axis, stands above a name."""
     values = len(layout.styled.values) if layout.styled else 1
     return SIDE_BY_SIDE * ((arm * values + value + 0.5) / (arms * values) - 0.5)
@@ -144,8 +146,8 @@ def _along(axis: Axis) -> str:
     return f" (with it {', '.join(axis.along)})" if axis.along else ""
 
 
-def _repeated(spots: Sequence[Spot]) -> str:
-    most = max((len(spot.finished) for spot in spots), default=0)
+def _repeated(results: Sequence[PointResult]) -> str:
+    most = max((len(result.finished) for result in results), default=0)
     return f"; medians of {most} repetitions, whiskers from the lowest to the highest" if most > 1 else ""
 
 
@@ -177,20 +179,20 @@ def _places(axis: Axis) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Look:
-    """How the points of an arm are told from others: the colour, the place in DASHES and SHAPES, the place beside."""
+class PointStyle:
+    """How the points of an arm differ from others: colour, index into DASHES and SHAPES, offset on an axis of names."""
 
     colour: str
     style: int
-    beside: float  # of a name's place on an axis of names, in shares of its room
+    offset: float  # from the tick, on an axis of names; share of the distance between ticks
 
 
 def _draw(
     plot: Figure,
     metric: Metric,
-    spots: Sequence[Spot],
+    results: Sequence[PointResult],
     layout: Layout,
-    look: Look,
+    point_style: PointStyle,
     label: str,
     known: Sequence[Spread],
 ) -> None:
@@ -198,15 +200,15 @@ def _draw(
     assert axis is not None
     numeric = is_numeric(axis)
 
-    def place(spot: Spot) -> Any:
-        value = spot.point.get(axis.key)
-        return place_of(value) if numeric else (tick(axis.key, value), look.beside)
+    def place(result: PointResult) -> Any:
+        value = result.point.get(axis.key)
+        return place_of(value) if numeric else (tick(axis.key, value), point_style.offset)
 
-    colour = look.colour
-    ranked = sorted(spots, key=lambda spot: list(axis.values).index(spot.point.get(axis.key)))
+    colour = point_style.colour
+    ranked = sorted(results, key=lambda result: list(axis.values).index(result.point.get(axis.key)))
     if numeric:
-        ranked = sorted(spots, key=place)
-    found = [(place(spot), made) for spot in ranked if (made := spot.over(metric)) is not None]
+        ranked = sorted(results, key=place)
+    found = [(place(result), made) for result in ranked if (made := result.over(metric)) is not None]
     if found:
         x, medians = [at for at, _ in found], [made.median for _, made in found]
         low, high = [made.low for _, made in found], [made.high for _, made in found]
@@ -215,18 +217,18 @@ def _draw(
         tooltip = f"{label}: @words"
         if numeric and len(found) > 1:
             # A point without a figure leaves a gap in the line.
-            line = [(place(spot), spot.over(metric)) for spot in ranked]
+            line = [(place(result), result.over(metric)) for result in ranked]
             y = [float("nan") if made is None else made.median for _, made in line]
-            curves.curve(plot, [at for at, _ in line], y, colour, dash=DASHES[look.style][0])
+            curves.curve(plot, [at for at, _ in line], y, colour, dash=DASHES[point_style.style][0])
         if numeric:
             curves.measured(plot, x, medians, colour, tooltip, joined=False, extra={"words": words})
         else:
-            marker, hollow, _ = SHAPES[look.style]
+            marker, hollow, _ = SHAPES[point_style.style]
             shape: Any = {"size": curves.SHAPE, "marker": marker, "hollow": hollow}
             curves.measured(plot, x, medians, colour, tooltip, joined=False, extra={"words": words}, **shape)
         if any(made.low != made.high for _, made in found):
             curves.intervals(plot, x, low, high, colour)
-    failed = [place(spot) for spot in ranked if not spot.finished and spot.failure]
+    failed = [place(result) for result in ranked if not result.finished and result.failure]
     if failed:
         top = max((each.high for each in known), default=1.0)
         floor = min((each.low for each in known), default=0.0) if metric.log else 0.03 * top
@@ -241,8 +243,8 @@ def _draw_published(
     axis = layout.x
     if not published or axis is None:
         return
-    values = [(each.point[axis.key], beside) for each, beside in published]
-    x = [place_of(value) if is_numeric(axis) else (tick(axis.key, value), beside) for value, beside in values]
+    values = [(each.point[axis.key], offset) for each, offset in published]
+    x = [place_of(value) if is_numeric(axis) else (tick(axis.key, value), offset) for value, offset in values]
     columns = {"y": [each.value for each, _ in published], "arm": [each.arm for each, _ in published]}
     source = ColumnDataSource({"x": x} | columns)
     marks = plot.scatter(

@@ -6,7 +6,7 @@ from typing import Any
 
 from spillway.figures.amplification import ratio
 from spillway.plan.sweep import Axis, axes_of, place_of, short_names, tick
-from spillway.report.contest import Spread, spread
+from spillway.report.arm_outcomes import Spread, spread
 from spillway.report.words import short_standing
 from spillway.rundir.directory import ArmRecord
 
@@ -88,7 +88,7 @@ LIFETIME = (
 
 
 @dataclass(frozen=True)
-class Spot:
+class PointResult:
     """An arm at one point: its finished repetitions, and why it failed where none was finished."""
 
     arm: str
@@ -116,7 +116,7 @@ def is_swept(arms: Sequence[ArmRecord]) -> bool:
     return any(arm.summary.get("point") for arm in arms)
 
 
-def spots_of(arms: Iterable[ArmRecord]) -> list[Spot]:
+def point_results_of(arms: Iterable[ArmRecord]) -> list[PointResult]:
     """What each arm came to at each point."""
     found = []
     for arm in arms:
@@ -124,7 +124,7 @@ def spots_of(arms: Iterable[ArmRecord]) -> list[Spot]:
         ended = summary.get("repetitions") or [summary | ending(summary)]
         failure = next((each["failure"] for each in ended if each.get("failure")), "")
         finished = [each for each in ended if each.get("complete")]
-        found.append(Spot(summary.get("of") or arm.name, summary.get("point") or {}, finished, failure))
+        found.append(PointResult(summary.get("of") or arm.name, summary.get("point") or {}, finished, failure))
     return found
 
 
@@ -143,13 +143,13 @@ class Layout:
     names: Mapping[str, str]
 
 
-def layout_of(spots: Sequence[Spot]) -> Layout:
+def layout_of(results: Sequence[PointResult]) -> Layout:
     """How a sweep is drawn."""
-    axes = axes_of([spot.point for spot in spots])
+    axes = axes_of([result.point for result in results])
     names = short_names([axis.key for axis in axes])
     x = next((axis for axis in axes if is_numeric(axis)), axes[0] if axes else None)
     rest = [axis for axis in axes if axis is not x]
-    arms = len({spot.arm for spot in spots})
+    arms = len({result.arm for result in results})
     few = [axis for axis in rest if len(axis.values) <= len(DASHES) and arms * len(axis.values) <= MOST_LINES]
     styled = few[0] if few else None
     return Layout(x, styled, [axis for axis in rest if axis is not styled], names)
@@ -175,9 +175,9 @@ def standing_of(arms: Sequence[ArmRecord]) -> str:
     return " · ".join([*common, *(["the rest differs from run to run"] if differs else [])])
 
 
-def worst_of(spots: Sequence[Spot], metric: Metric) -> Spot:
+def worst_of(results: Sequence[PointResult], metric: Metric) -> PointResult:
     """Where a figure of _HEADLINES is worst: a throughput that is lowest, a write amplification that is highest."""
-    known = [(made.median, spot) for spot in spots if (made := spot.over(metric)) is not None]
+    known = [(made.median, result) for result in results if (made := result.over(metric)) is not None]
     pick = min if metric.key == "throughput" else max
     return pick(known, key=lambda each: each[0])[1]
 

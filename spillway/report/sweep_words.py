@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from spillway.figures.lifetime import plain
 from spillway.plan.sweep import axes_of, short_names, tick
-from spillway.report.contest import Spread
+from spillway.report.arm_outcomes import Spread
 from spillway.report.sweep_data import (
     LIFETIME,
     METRICS,
@@ -14,7 +14,7 @@ from spillway.report.sweep_data import (
     ending,
     is_numeric,
     layout_of,
-    spots_of,
+    point_results_of,
     value_in_words,
     worst_of,
 )
@@ -24,7 +24,7 @@ from spillway.rundir.directory import ArmRecord
 
 def left_out(arms: Sequence[ArmRecord]) -> str:
     """What the report does not draw of a sweep, in a sentence; empty where it draws all."""
-    layout = layout_of(spots_of(arms))
+    layout = layout_of(point_results_of(arms))
     count = 1
     for axis in layout.multiples:
         count *= len(axis.values)
@@ -49,19 +49,21 @@ def headline(arms: Sequence[ArmRecord]) -> str:
     Of an axis of names, whose order means nothing, the lowest and the highest. Of the other axes the values at which
     the figure is worst.
     """
-    spots = spots_of(arms)
-    layout = layout_of(spots)
+    results = point_results_of(arms)
+    layout = layout_of(results)
     failed = len({name for name, _ in failures(arms)})
     opening = f"{failed} of {len(arms)} runs failed. " if failed else ""
-    metric = next((m for m in _HEADLINES if any(spot.over(m) for spot in spots)), None)
+    metric = next((m for m in _HEADLINES if any(result.over(m) for result in results)), None)
     if layout.x is None or metric is None:
         return f"{opening}{len(arms)} runs of a sweep."
-    worst = worst_of(spots, metric)
+    worst = worst_of(results, metric)
     at_worst = {axis.key: worst.point.get(axis.key) for axis in axes_not_along_x(layout)}
     spans = []
-    for arm in dict.fromkeys(spot.arm for spot in spots):
-        line = [s for s in spots if s.arm == arm and all(s.point.get(k) == v for k, v in at_worst.items())]
-        known = [(spot.point[layout.x.key], made.median) for spot in line if (made := spot.over(metric)) is not None]
+    for arm in dict.fromkeys(result.arm for result in results):
+        line = [s for s in results if s.arm == arm and all(s.point.get(k) == v for k, v in at_worst.items())]
+        known = [
+            (result.point[layout.x.key], made.median) for result in line if (made := result.over(metric)) is not None
+        ]
         if not is_numeric(layout.x):
             known.sort(key=lambda each: each[1])
         if len(known) > 1:
@@ -85,10 +87,10 @@ _HEADLINES = tuple(m for k in ("wa-total", "wa-app", "throughput") for m in METR
 
 def table(arms: Sequence[ArmRecord]) -> tuple[list[str], list[list[str]]]:
     """Header and rows: every run of the sweep with its point and its figures, medians over repetitions."""
-    spots = spots_of(arms)
-    axes = axes_of([spot.point for spot in spots])
+    results = point_results_of(arms)
+    axes = axes_of([result.point for result in results])
     names = short_names([axis.key for axis in axes])
-    known = [m for m in LIFETIME if any(spot.over(m) is not None for spot in spots)]
+    known = [m for m in LIFETIME if any(result.over(m) is not None for result in results)]
     metrics = [*METRICS[:3], *known, *METRICS[3:]]
     header = [
         "Arm",
@@ -98,11 +100,11 @@ def table(arms: Sequence[ArmRecord]) -> tuple[list[str], list[list[str]]]:
         "Ended",
     ]
     rows = []
-    for spot, arm in zip(spots, arms, strict=True):
-        cells = [_cell(metric, spot.over(metric)) for metric in metrics]
-        ended = "failed" if spot.failure else "whole" if spot.finished else "early"
+    for result, arm in zip(results, arms, strict=True):
+        cells = [_cell(metric, result.over(metric)) for metric in metrics]
+        ended = "failed" if result.failure else "whole" if result.finished else "early"
         steady = "yes" if arm.summary["steady"] else "no"
-        rows.append([spot.arm, *(tick(axis.key, spot.point.get(axis.key)) for axis in axes), *cells, steady, ended])
+        rows.append([result.arm, *(tick(axis.key, result.point.get(axis.key)) for axis in axes), *cells, steady, ended])
     return header, rows
 
 

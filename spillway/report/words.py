@@ -6,7 +6,7 @@ from typing import Any
 
 from spillway.figures import estimate
 from spillway.figures.lifetime import plain, why_no_years
-from spillway.figures.space import in_words as beside_space
+from spillway.figures.space import in_words as space_words
 from spillway.lint.table import Linted
 from spillway.quantity import human_bytes
 from spillway.report.series import die_busy, link_utilisation, mean_during
@@ -228,10 +228,10 @@ def _lifetime(summary: Document) -> KeyFigure:
     return KeyFigure("Lifetime", NOTHING, "", ", ".join([*remarks, f"years not known: {why_no_years(found)}"]))
 
 
-def _beside_space(summary: Document) -> list[str]:
+def _space_in_words(summary: Document) -> list[str]:
     """Bytes held, the peak, the data set's share of the drive, and the spare flash that is left (pitfalls 5 and 6)."""
     held = summary["space_bytes"]
-    return [*([] if held is None else [f"{human_bytes(held)} held"]), *beside_space(summary)]
+    return [*([] if held is None else [f"{human_bytes(held)} held"]), *space_words(summary)]
 
 
 def key_figures(arm: ArmRecord) -> list[KeyFigure]:
@@ -266,7 +266,7 @@ def key_figures(arm: ArmRecord) -> list[KeyFigure]:
             "Space amplification",
             number(summary["space_amplification"]),
             "×",
-            ", ".join(_beside_space(summary)),
+            ", ".join(_space_in_words(summary)),
         ),
     ]
 

@@ -122,7 +122,7 @@ def _figure_4() -> Section:
             TEXT.check(
                 "optane_write_over_pcie", optane_write / TEXT.value("pcie_write"), remark="by α = 1.1 of 4× reads"
             ),
-            *_text_beside_table_2(),
+            *_text_about_table_2(),
             _writes_before_reads(latency),
             *_virtual_ssd(),
             *_raw_access(),
@@ -148,7 +148,7 @@ TEXT_FIGURES = (
 )
 
 
-def _text_beside_table_2() -> list[Check]:
+def _text_about_table_2() -> list[Check]:
     same = [float(_device(device)[column]) == published for device, _, column, published in TEXT_FIGURES]
     other = [
         f"{figure} of {device}" for (device, figure, _, _), holds in zip(TEXT_FIGURES, same, strict=True) if not holds

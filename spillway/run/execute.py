@@ -312,7 +312,7 @@ def _run_arm(
                 request["target"]["counters"] = under.counters
                 under.begin()
             until = UntilSteady(arm, recorder.rows)
-            return _run(request, on_event, until.answer if until.is_asked_for else None, held=(lock,))
+            return _run(request, on_event, until.answer if until.is_requested else None, held=(lock,))
 
     try:
         result, failure = _result(work, recorder, progress, plan.swept)

@@ -102,7 +102,7 @@ class Search:
         }
 
 
-Tell = Callable[[str, Trial], None]
+OnTrial = Callable[[str, Trial], None]
 
 
 def fill(
@@ -113,7 +113,7 @@ def fill(
     only: tuple[str, ...] = (),
     within: float = WITHIN,
     watch: Watch | None = None,
-    tell: Tell | None = None,
+    on_trial: OnTrial | None = None,
     *,
     paced: bool = False,
 ) -> Document:
@@ -132,7 +132,7 @@ def fill(
     if not paced:
         if "drive.pacing" in given and any(arm.settings["drive.pacing"] != "off" for arm in plan.arms):
             raise SpillwayError("--set drive.pacing has no effect here, for trials are in virtual time; add --paced.")
-        plan = replace(plan, arms=[_with(arm, "drive.pacing", "off") for arm in plan.arms])
+        plan = replace(plan, arms=[_with_setting(arm, "drive.pacing", "off") for arm in plan.arms])
     searches = [_search(plan, arm) for arm in plan.arms]
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise SpillwayError(f"{out}: there is something already; name another --out or remove it.")
@@ -143,8 +143,8 @@ def fill(
         search.trials.append(trial)
         found["arms"][search.arm] = search.document()
         write_json(out / "fill.json", found)
-        if tell is not None:
-            tell(search.arm, trial)
+        if on_trial is not None:
+            on_trial(search.arm, trial)
 
     try:
         with interruptible() as interruption:
@@ -172,7 +172,7 @@ def _plan(path: Path, overrides: tuple[str, ...], only: tuple[str, ...]) -> Plan
         raise SpillwayError(f"{path}: {RECORDS}") from error
 
 
-def _with(arm: Arm, key: str, value: Any) -> Arm:
+def _with_setting(arm: Arm, key: str, value: Any) -> Arm:
     return replace(arm, settings=arm.settings | {key: value})
 
 
@@ -199,7 +199,9 @@ def _search(plan: Plan, arm: Arm) -> Search:
 
 def _try(whole: Plan, search: Search, num: int, out: Path, command: list[str], watch: Watch | None) -> Trial:
     arm = next(arm for arm in whole.arms if arm.name == search.arm)
-    plan = replace(whole, arms=[_with(arm, "load.num", num)], preparations=[])  # no arm starts from what is kept
+    plan = replace(
+        whole, arms=[_with_setting(arm, "load.num", num)], preparations=[]
+    )  # no arm starts from what is kept
     place = out / slug(search.arm) / str(num)
     finished = execute(plan, place, command, watch)
     if finished.interrupted:

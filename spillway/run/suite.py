@@ -64,29 +64,29 @@ def run_suite(
     out: Path,
     command: list[str],
     watch: Watch | None = None,
-    tell: Callable[[Step], None] | None = None,
-    say: Callable[[str], None] | None = None,
+    on_step: Callable[[Step], None] | None = None,
+    on_progress: Callable[[str], None] | None = None,
 ) -> Outcome:
     """Runs what of the chosen plans is not done into ``out`` and writes the suite's report, which has the others too
     where they are done.
 
-    ``tell`` hears of each plan, ``say`` how far the report's simulations are. A plan that fails or is refused is noted,
-    and the next one runs; a Ctrl-C ends the suite after its plan has been put away. Raises SpillwayError when ``out``
-    cannot be used or another suite is running in it.
+    ``on_step`` is called for each plan, ``on_progress`` with a line on the report's simulations. A plan that fails or
+    is refused is noted, and the next one runs; a Ctrl-C ends the suite once its plan's directory is written. Raises
+    SpillwayError when ``out`` cannot be used or another suite is running in it.
     """
-    made = Outcome(out)
+    outcome = Outcome(out)
     with locked(out, "suite"):
         _check_same(suite, out)
         _remove_leftovers(out)
         for index, each in enumerate(suite.chosen, start=1):
-            for step in _steps(each, out, command, watch, made):
-                if tell is not None:
-                    tell(replace(step, index=index, count=len(suite.chosen)))
-            _note(suite, out, made)
-            if made.interrupted:
+            for step in _steps(each, out, command, watch, outcome):
+                if on_step is not None:
+                    on_step(replace(step, index=index, count=len(suite.chosen)))
+            _note(suite, out, outcome)
+            if outcome.interrupted:
                 break
-        made.left_out = _write_report(suite, out, say)
-    return made
+        outcome.left_out = _write_report(suite, out, on_progress)
+    return outcome
 
 
 def _check_same(suite: Suite, out: Path) -> None:
@@ -100,12 +100,12 @@ def _check_same(suite: Suite, out: Path) -> None:
         raise SpillwayError(f"{out}: this is the directory of the suite {name!r}; name another --out.")
 
 
-def _steps(each: SuitePlan, out: Path, command: list[str], watch: Watch | None, made: Outcome) -> Iterator[Step]:
+def _steps(each: SuitePlan, out: Path, command: list[str], watch: Watch | None, outcome: Outcome) -> Iterator[Step]:
     """Runs a plan that is not done; yields what is to be told of it."""
     state = state_of(out / each.name, each.plan, may_fill=each.may_fill)
     if state == "done":
         _write_missing_report(out / each.name)
-        made.skipped += 1
+        outcome.skipped += 1
         yield Step(each, "skipped")
         return
     if state == "damaged":
@@ -115,26 +115,26 @@ def _steps(each: SuitePlan, out: Path, command: list[str], watch: Watch | None, 
     try:
         finished = _run_plan(each, out, command, watch)
     except Interrupted:
-        made.interrupted = True
+        outcome.interrupted = True
         yield Step(each, "interrupted", "", time.monotonic() - begun)
         return
     except SpillwayError as error:
-        made.failures.append((each.name, str(error)))
+        outcome.failures.append((each.name, str(error)))
         yield Step(each, "refused", str(error), time.monotonic() - begun)
         return
-    made.ran += 1
+    outcome.ran += 1
     failed = finished.failure and state_of(out / each.name, each.plan, may_fill=each.may_fill) != "done"
     if failed:
-        made.failures.append((each.name, finished.failure))
-    made.interrupted = finished.interrupted
+        outcome.failures.append((each.name, finished.failure))
+    outcome.interrupted = finished.interrupted
     what: What = "interrupted" if finished.interrupted else "failed" if failed else "ended"
     yield Step(each, what, finished.failure, time.monotonic() - begun)
 
 
-def _write_report(suite: Suite, out: Path, say: Callable[[str], None] | None) -> dict[str, str]:
+def _write_report(suite: Suite, out: Path, on_progress: Callable[[str], None] | None) -> dict[str, str]:
     from spillway.report import write_suite_report  # the chart library takes long to import
 
-    return write_suite_report(suite, out, out / "report.html", say)
+    return write_suite_report(suite, out, out / "report.html", on_progress)
 
 
 def _write_missing_report(rundir: Path) -> None:
@@ -183,8 +183,8 @@ def _put_aside(each: SuitePlan, out: Path) -> None:
         place.rename(aside)
 
 
-def _note(suite: Suite, out: Path, made: Outcome) -> None:
-    reasons = dict(made.failures)
+def _note(suite: Suite, out: Path, outcome: Outcome) -> None:
+    reasons = dict(outcome.failures)
     plans = {}
     for each in suite.plans:
         failure = reasons.get(each.name)

@@ -62,11 +62,11 @@ class UntilSteady:
         self._arm, self._rows = arm, rows
         self._index = {phase["name"]: index for index, phase in enumerate(arm.phases) if phase["until"] == "steady"}
         self._ended: list[Document] = []
-        self._asked: set[str] = set()
+        self._answered: set[str] = set()
         self._next_look = float(LEAST_SAMPLES)
 
     @property
-    def is_asked_for(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether any phase of the run waits for steadiness."""
         return bool(self._index)
 
@@ -74,7 +74,7 @@ class UntilSteady:
         """The command that the event calls for (contract/README.md); None: none."""
         if event["event"] == "phase":
             self._ended.append(event)
-        if event["event"] != "sample" or event["phase"] not in self._index or event["phase"] in self._asked:
+        if event["event"] != "sample" or event["phase"] not in self._index or event["phase"] in self._answered:
             return None
         count = len(measured(self._rows))
         if count < self._next_look:
@@ -82,7 +82,7 @@ class UntilSteady:
         self._next_look = count * GROWTH
         if not verdict_on(self._arm, self._rows, self._ended, host_bytes_of(self._rows)).steady:
             return None
-        self._asked.add(event["phase"])
+        self._answered.add(event["phase"])
         return {"end_phase": self._index[event["phase"]]}
 
 

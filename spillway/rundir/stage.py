@@ -1,9 +1,8 @@
-"""The way of a directory into its place: made beside it under a hidden name, renamed when it is whole.
+"""Writes a directory under a hidden name and renames it to its place when it is whole.
 
-The hidden name ``.OUT.partial-PID`` is at the same time the claim to ``OUT``: its process holds a lock on it as long as
-it lives, so that a second run to the same place is refused at its start and not after hours at its end. What processes
-that were killed have left under such names is removed by the next one to the same parent
-(``spillway/rundir/owner.py``), and said by the logger of this module.
+The hidden directory ``.OUT.partial-PID`` also reserves ``OUT``: its process holds a lock on it while it runs, so that a
+second run to the same place is refused at its start and not after hours at its end. The next run into the same parent
+removes what killed processes have left under such names (``spillway/rundir/owner.py``) and logs it.
 """
 
 import fcntl
@@ -31,12 +30,14 @@ MOST_KIND = 20  # characters of it. Source: guess
 
 
 @contextmanager
-def staged(out: Path, gives_way: Callable[[Path], bool] = lambda out: False) -> Iterator[Path]:
+def staged(out: Path, is_disposable: Callable[[Path], bool] = lambda out: False) -> Iterator[Path]:
     """A hidden directory beside ``out`` that becomes ``out`` at the end, or vanishes when the block raises.
 
-    Raises SpillwayError, before anything is done, for a place that is taken, that another process is on its way to, or
-    that cannot be written to. ``gives_way``: whether a directory that is there holds nothing worth keeping; it is there
-    until what is made takes its place, if it gives way then too.
+    ``is_disposable`` says whether an existing directory may be replaced. It is called at the start and again at the
+    end; until then the old directory stays where it is.
+
+    Raises SpillwayError, before anything is done, where ``out`` exists and may not be replaced, where another process
+    is writing it, or where it cannot be written.
     """
     out = settled(out).absolute()
     made = _missing_parents(out)
@@ -45,12 +46,12 @@ def staged(out: Path, gives_way: Callable[[Path], bool] = lambda out: False) -> 
         with explained(out):
             out.parent.mkdir(parents=True, exist_ok=True)
         with explained(out), _locked_parent(out.parent):
-            _check_free(out, gives_way)
+            _check_free(out, is_disposable)
             stage.mkdir()
             begun = True
             lock = owner.claim(stage)
         yield stage
-        _put(stage, out, gives_way)
+        _put(stage, out, is_disposable)
     except _Taken as taken:
         raise SpillwayError(str(taken)) from None
     except BaseException:
@@ -66,8 +67,8 @@ def staged(out: Path, gives_way: Callable[[Path], bool] = lambda out: False) -> 
 
 
 def settled(out: Path) -> Path:
-    """A place by a name that goes on naming it when the directory that it was named from has given way: of ``.`` and
-    ``NAME/..`` the absolute one."""
+    """``out``, as an absolute path where it is ``.`` or contains ``..``: such a path would name another place once the
+    working directory has been replaced."""
     if out.name and ".." not in out.parts:
         return out
     absolute = out.absolute()
@@ -76,8 +77,11 @@ def settled(out: Path) -> Path:
 
 @contextmanager
 def locked(out: Path, what: str) -> Iterator[None]:
-    """The directory ``out`` of several runs, made where it is not there, for this process alone; the lock goes with the
-    process. ``what``: the kind of work that it takes. Raises SpillwayError where ``out`` holds anything else."""
+    """Locks ``out``, a directory of several runs, for this process; makes it where it does not exist.
+
+    ``what`` names the kind of work, such as "suite", and is stored in the lock file. Raises SpillwayError where ``out``
+    holds another kind of work, is not empty, or is locked by another process.
+    """
     if out.exists() and not out.is_dir():
         raise SpillwayError(f"{out}: this is a file; name a directory with --out.")
     if out.is_dir() and any(out.iterdir()) and not (out / LOCK).exists():
@@ -102,18 +106,18 @@ def locked(out: Path, what: str) -> Iterator[None]:
 
 
 class _Taken(Exception):
-    """The name is somebody else's; nothing of it is to be touched."""
+    """``out`` belongs to another run, and is left as it is."""
 
 
-def _check_free(out: Path, gives_way: Callable[[Path], bool]) -> None:
-    """Nothing is in ``out``, and no other process is on its way to it; what dead ones have left beside it is gone."""
+def _check_free(out: Path, is_disposable: Callable[[Path], bool]) -> None:
+    """Raises _Taken where ``out`` may not be replaced or another process is writing it; removes what dead ones left."""
     if os.path.ismount(out):
         raise _Taken(f"{out}: something is mounted there, so it cannot be replaced; name a directory in it with --out.")
-    if not _is_free(out) and not _is_spent(out, gives_way):
+    if not _is_free(out) and not _is_disposable(out, is_disposable):
         raise _Taken(f"{out}: there is something already; name another --out or remove it.")
     if any(_is_held(stage) for stage in stages_of(out.parent, out.name)):
         raise _Taken(f"{out}: another run is on its way to it; wait for its end or name another --out.")
-    _tell([path for stage in stages_of(out.parent) for path in remove_leftovers(stage)])
+    _log_removed([path for stage in stages_of(out.parent) for path in remove_leftovers(stage)])
 
 
 def _is_free(out: Path) -> bool:
@@ -121,31 +125,31 @@ def _is_free(out: Path) -> bool:
     return not os.path.lexists(out) or (out.is_dir() and not out.is_symlink() and not any(out.iterdir()))
 
 
-def _is_spent(out: Path, gives_way: Callable[[Path], bool]) -> bool:
-    return out.is_dir() and not out.is_symlink() and gives_way(out)
+def _is_disposable(out: Path, is_disposable: Callable[[Path], bool]) -> bool:
+    return out.is_dir() and not out.is_symlink() and is_disposable(out)
 
 
 def remove_leftover_data(parent: Path) -> None:
-    """Removes what killed runs have left of their engines' files in a directory, and says so."""
+    """Removes engines' files that killed runs have left in ``parent``, and logs their paths."""
     with suppress(OSError):
         found = sorted(path for path in parent.iterdir() if DATA_NAME.fullmatch(path.name))
-        _tell([path for path in found if owner.remove_abandoned(path) == "removed"])
+        _log_removed([path for path in found if owner.remove_abandoned(path) == "removed"])
 
 
-def _tell(swept: Sequence[Path]) -> None:
-    if swept:
-        LOGGER.warning("removed what killed runs have left: %s.", ", ".join(map(str, swept)))
+def _log_removed(removed: Sequence[Path]) -> None:
+    if removed:
+        LOGGER.warning("removed what killed runs have left: %s.", ", ".join(map(str, removed)))
 
 
 def stages_of(parent: Path, name: str = "") -> list[Path]:
-    """The hidden directories on their way into ``parent``: of one place by its ``name``, or all."""
+    """The hidden directories in ``parent`` that runs are writing: those for ``name``, or all."""
     of_it = re.compile(rf"\.{re.escape(name) if name else '.+'}\.partial-[0-9]+")
     return sorted(path for path in parent.iterdir() if of_it.fullmatch(path.name) and path.is_dir())
 
 
 def remove_leftovers(stage: Path) -> list[Path]:
-    """Removes a stage whose process is dead, and its engine's files: they may lie in shared memory, and nobody else
-    would. Leaves any other alone. Returns what it has removed."""
+    """Removes a stage whose process is dead, and its engine's files, which may lie in shared memory. Leaves any other
+    alone. Returns the paths that it has removed."""
     if owner.state_of(stage) != "left behind":
         return []
     data = _data_of(stage)
@@ -173,12 +177,12 @@ def _data_of(stage: Path) -> Path | None:
     return None
 
 
-def _put(stage: Path, out: Path, gives_way: Callable[[Path], bool]) -> None:
-    """Renames; what was made is not lost where something else has come to the place in the meantime, or where it cannot
-    be renamed."""
+def _put(stage: Path, out: Path, is_disposable: Callable[[Path], bool]) -> None:
+    """Renames the stage to ``out``. Where that fails, or another directory has taken ``out`` meanwhile, keeps the stage
+    under another name and raises _Taken with it."""
     try:
         with explained(out), _locked_parent(out.parent):
-            if _replaced(stage, out, gives_way):
+            if _replaced(stage, out, is_disposable):
                 return
             names = (out.with_name(f"{out.name}-{number}") for number in range(2, MOST_SPARE_NAMES))
             spare = next((name for name in names if not os.path.lexists(name)), out)
@@ -192,9 +196,9 @@ def _put(stage: Path, out: Path, gives_way: Callable[[Path], bool]) -> None:
     raise _Taken(f"{out}: something was put there while this ran; what this made is in {spare}.")
 
 
-def _replaced(stage: Path, out: Path, gives_way: Callable[[Path], bool]) -> bool:
-    """``_renamed``, in the place of what gives way. That is back where the stage cannot be renamed. Raises OSError."""
-    aside = _put_aside(out, gives_way)
+def _replaced(stage: Path, out: Path, is_disposable: Callable[[Path], bool]) -> bool:
+    """``_renamed``, replacing a disposable directory; that is put back where the rename fails. Raises OSError."""
+    aside = _put_aside(out, is_disposable)
     try:
         is_in_place = _renamed(stage, out)
     except OSError:
@@ -206,13 +210,13 @@ def _replaced(stage: Path, out: Path, gives_way: Callable[[Path], bool]) -> bool
     return is_in_place
 
 
-def _put_aside(out: Path, gives_way: Callable[[Path], bool]) -> Path | None:
-    """Where what gives way is now; None where nothing does. Raises OSError."""
-    if _is_free(out) or not _is_spent(out, gives_way):
+def _put_aside(out: Path, is_disposable: Callable[[Path], bool]) -> Path | None:
+    """Renames a disposable ``out`` and returns its new path; None where there is none. Raises OSError."""
+    if _is_free(out) or not _is_disposable(out, is_disposable):
         return None
     aside = out.with_name(f".{out.name}.replaced-{os.getpid()}")
     out.rename(aside)
-    if gives_way(aside):  # nobody finds it by its name any more
+    if is_disposable(aside):  # nobody finds it by its name any more
         return aside
     aside.rename(out)
     return None
@@ -231,7 +235,7 @@ def _renamed(stage: Path, out: Path) -> bool:
 
 
 def _disown(directory: Path) -> None:
-    """From here on no sweep removes it."""
+    """Removes the owner's mark, so that ``remove_leftovers`` leaves the directory alone."""
     with suppress(OSError):
         (directory / owner.MARK).unlink(missing_ok=True)
 
@@ -243,7 +247,7 @@ def _missing_parents(path: Path) -> list[Path]:
 
 @contextmanager
 def _locked_parent(parent: Path) -> Iterator[None]:
-    """One process at a time looks for others on their way and makes its own stage."""
+    """Holds a lock on ``parent``: one process at a time looks for other stages and makes its own."""
     handle = os.open(parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with suppress(OSError):  # a file system without locks
@@ -284,7 +288,7 @@ def explained(path: Path, key: str = "--out") -> Iterator[None]:
     """Turns an error of the operating system in the block into one sentence about ``path``, which ``key`` has named.
     Raises SpillwayError."""
     writable = f"name a directory that you may write to with {key}"
-    mends = {
+    remedies = {
         "No space left on device": f"free some space or name another {key}",
         "Permission denied": writable,
         "Read-only file system": writable,
@@ -293,5 +297,5 @@ def explained(path: Path, key: str = "--out") -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
-        mend = mends.get(reason, f"name another {key}")
-        raise SpillwayError(f"{path} cannot be written: {reason.lower()}; {mend}.") from error
+        remedy = remedies.get(reason, f"name another {key}")
+        raise SpillwayError(f"{path} cannot be written: {reason.lower()}; {remedy}.") from error

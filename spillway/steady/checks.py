@@ -180,7 +180,7 @@ def snia_window(rounds: Array) -> tuple[float, float]:
 Finding = tuple[str, float, float, str]
 
 
-def cusum(of: Level, stretch: float) -> list[Finding]:
+def cusum(of: Level, extension: float) -> list[Finding]:
     """The highest cumulative sum over at most 20 rounds, in sigmas."""
     rounds = min(ROUNDS, len(of.values) // 3)
     means = round_means(of.values, rounds)
@@ -189,7 +189,7 @@ def cusum(of: Level, stretch: float) -> list[Finding]:
     return [("cusum", peak, CUSUM_LIMIT_SIGMA, f"moved by {peak:.1f} sigma of its cumulative sum (limit 5)")]
 
 
-def window(of: Level, stretch: float) -> list[Finding]:
+def window(of: Level, extension: float) -> list[Finding]:
     """SNIA's window, over rounds that are long enough."""
     means = snia_rounds(of)
     spread, excursion = snia_window(means)
@@ -210,22 +210,22 @@ def snia_rounds(of: Level) -> Array:
     return round_means(of.values, SNIA_ROUNDS)
 
 
-def drift(of: Level, stretch: float) -> list[Finding]:
-    """The line over the part, ``stretch`` times as far, and the bound of its interval."""
-    moved = abs(of.drift) * stretch
-    error = stretch * float(np.sqrt(12 * of.variance / len(of.values)))
+def drift(of: Level, extension: float) -> list[Finding]:
+    """The line over the part, ``extension`` times as far, and the bound of its interval."""
+    moved = abs(of.drift) * extension
+    error = extension * float(np.sqrt(12 * of.variance / len(of.values)))
     bound = moved + float(stdtrit(of.terms, CONFIDENCE)) * error
-    untold = "too noisy or the run too short to tell"
+    undecided = "too noisy or the run too short to tell"
     # Where the interval holds zero, the estimate itself may be chance.
-    chance = f", if at all: it is {untold}" if moved > DRIFT and bound > 2 * moved else ""
-    beyond = f"is {untold}: it " if bound > DRIFT_BOUND else ""
+    chance = f", if at all: it is {undecided}" if moved > DRIFT and bound > 2 * moved else ""
+    beyond = f"is {undecided}: it " if bound > DRIFT_BOUND else ""
     return [
         ("drift", moved, DRIFT, f"drifted by {percent(moved)} over the run (limit 12.5 %){chance}"),
         ("bound", bound, DRIFT_BOUND, f"{beyond}may have drifted by {percent(bound)} over the run (limit 20 %)"),
     ]
 
 
-def end(of: Level, stretch: float) -> list[Finding]:
+def end(of: Level, extension: float) -> list[Finding]:
     """How far the mean of the last samples is outside of those of all stretches as long before the last fifth."""
     count = len(of.values)
     total = np.concatenate([[0.0], np.cumsum(of.values)])

@@ -32,7 +32,7 @@ REPORT = ("secs_elapsed", "interval_qps")
 SAMPLE_FIGURES = ("dt_s", "reads", "writes", "user_bytes_written")
 FIO_LOG = re.compile(r"_(iops|bw)(\.\d+)?\.log$")
 FIO_LATENCY = re.compile(r"_[sc]?lat(\.\d+)?\.log$")
-FIO_MEND = "write it with --log_avg_msec=1000, one log for each job (--per_job_logs=1)"
+FIO_REMEDY = "write it with --log_avg_msec=1000, one log for each job (--per_job_logs=1)"
 # Times, rates, ratios and bytes are 0 or between these. Source: guess; 1e18 ns are 32 years
 LEAST, MOST = 1e-18, 1e18
 MOST_BYTES = 2**28  # of a file: ten million lines. Source: guess
@@ -196,7 +196,7 @@ def _fio(path: Path, lines: Sequence[str]) -> Read:
         if len(cells) < 4:
             raise SpillwayError(
                 f"{path}: line {number} has {len(cells)} cells, where fio's logs have time, value, direction and "
-                f"block size; {FIO_MEND}."
+                f"block size; {FIO_REMEDY}."
             )
         time = _number(path, number, "the time", cells[0], 0.0)
         entries.append((time, _number(path, number, "the value", cells[1], 0.0)))
@@ -205,7 +205,7 @@ def _fio(path: Path, lines: Sequence[str]) -> Read:
         if len(of_direction) > 1 and time <= of_direction[-2]:
             raise SpillwayError(
                 f"{path}: line {number} has the time {cells[0]} after {of_direction[-2]:g} of the same direction, "
-                f"so this is a line for each I/O or several jobs in one log; {FIO_MEND}."
+                f"so this is a line for each I/O or several jobs in one log; {FIO_REMEDY}."
             )
     steps = [step for each in times.values() for step in np.diff(each)]
     if not steps:

@@ -35,7 +35,7 @@ def _alone(shape: Callable[[np.random.Generator, Array], Array], phi: float = 0.
     return lambda rng, count, noise: {name: _noisy(rng, shape(rng, np.linspace(0, 1, count)), noise, phi)}
 
 
-def _beside(falls: float, rises: float) -> Make:
+def _three_series(falls: float, rises: float) -> Make:
     """Three series: throughput with the noise, wa_app and wa_device with 3 %."""
 
     def make(rng: np.random.Generator, count: int, noise: float) -> Columns:
@@ -131,7 +131,7 @@ def _either(rng: np.random.Generator, least: float, most: float) -> float:
 
 KINDS = (
     Kind("white noise", True, (0.01, 0.03, 0.05, 0.1), _alone(_flat)),
-    Kind("three series of white noise", True, (0.05,), _beside(0, 0)),
+    Kind("three series of white noise", True, (0.05,), _three_series(0, 0)),
     Kind("AR(1), phi 0.3", True, (0.03, 0.05), _alone(_flat, 0.3)),
     Kind("AR(1), phi 0.6", True, (0.03, 0.05), _alone(_flat, 0.6)),
     Kind("AR(1), phi 0.8", True, (0.03, 0.05), _alone(_flat, 0.8)),
@@ -142,9 +142,9 @@ KINDS = (
     Kind("ramp-up over 5-30 % of the run", True, (0.01, 0.05), _alone(_ramp)),
     Kind("quick exponential approach", True, (0.01, 0.05), _alone(_approach)),
     Kind("fall by 20 %", False, (0.01, 0.03, 0.05, 0.1), _alone(_moves(-0.2))),
-    Kind("fall by 20 %, of three series", False, (0.05,), _beside(0.2, 0)),
+    Kind("fall by 20 %, of three series", False, (0.05,), _three_series(0.2, 0)),
     Kind("wa_device rises by 40 %", False, (0.01, 0.03, 0.05), _alone(_moves(0.4), name="wa_device")),
-    Kind("wa_device rises by 40 %, of three series", False, (0.05,), _beside(0, 0.4)),
+    Kind("wa_device rises by 40 %, of three series", False, (0.05,), _three_series(0, 0.4)),
     Kind("rise by 25 %", False, (0.03, 0.05), _alone(_moves(0.25))),
     Kind("fall by 20 %, AR(1), phi 0.6", False, (0.03, 0.05), _alone(_moves(-0.2), 0.6)),
     Kind("fall by 20 %, AR(1), phi 0.8", False, (0.03, 0.05), _alone(_moves(-0.2), 0.8)),

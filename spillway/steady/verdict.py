@@ -95,12 +95,12 @@ def _over(recorded: Recorded, host_capacities: float | None, asked: set[str]) ->
     if start == 0 or not all(begins_with_burst(each.part()) for each in failing):
         return _verdict(whole + writes), 0
     count = len(recorded.ends_s)
-    stretch = count / (count - start)
-    rest = [o for each in recorded.series for o in _tested(each.name, each.part(start), stretch, asked)]
+    extension = count / (count - start)
+    rest = [o for each in recorded.series for o in _tested(each.name, each.part(start), extension, asked)]
     return _verdict(rest + writes), start
 
 
-def _tested(name: str, values: Array, stretch: float, asked: set[str]) -> list[Outcome]:
+def _tested(name: str, values: Array, extension: float, asked: set[str]) -> list[Outcome]:
     """Every test over one series. A share of the mean needs a mean."""
     mean = float(values.mean())
     if not mean > 0:
@@ -112,7 +112,7 @@ def _tested(name: str, values: Array, stretch: float, asked: set[str]) -> list[O
     return [
         Outcome(name, check, part, figure <= limit, check in asked, figure, limit, words)
         for check, function in SERIES_CHECKS.items()
-        for part, figure, limit, words in function(seen, stretch)
+        for part, figure, limit, words in function(seen, extension)
     ]
 
 

@@ -131,8 +131,8 @@ def load_suite(
                 raise
             unread[name] = str(error)
             continue
-        told = replace(plan, over_time=name in timed, may_fill=name in filling)
-        plans.append(replace(told, chosen=name in chosen))
+        marked = replace(plan, over_time=name in timed, may_fill=name in filling)
+        plans.append(replace(marked, chosen=name in chosen))
     if everywhere := {key: [why for each in idle for why in each[key]] for key in _in_all(idle)}:
         raise WithoutEffect(everywhere)
     statements, claims = read_claims(directory / "claims.toml", names)
@@ -213,14 +213,14 @@ def _is_right(
     except WithoutEffect:
         return True
     except NoElement as error:
-        others = tuple(each for each in settings if not _asks_for(each, error))
+        others = tuple(each for each in settings if not _is_of(each, error))
         return len(others) < len(settings) and _is_right(path, others, only, scale, properties)
     except SpillwayError:
         return False
     return True
 
 
-def _asks_for(setting: str, error: NoElement) -> bool:
+def _is_of(setting: str, error: NoElement) -> bool:
     """Whether it is this setting that names an element which is not there."""
     return f"--set {'.'.join(parse_override(setting)[0])}" == error.where
 
@@ -245,7 +245,7 @@ def _plan_with(
         try:
             return _plan(directory, name, scale, settings), idle
         except NoElement as error:
-            absent = [each for each in settings if _asks_for(each, error)]
+            absent = [each for each in settings if _is_of(each, error)]
             if not absent:
                 raise
             why = NoEffect(

@@ -24,7 +24,7 @@ from spillway.suite import law
 from spillway.suite.law import Law, Load, Rates
 
 Run = tuple[str, str]  # the names of a plan and of a run of it
-Say = Callable[[str], None]
+OnProgress = Callable[[str], None]
 
 KEPT_AS = "laws.json"
 WORKERS = 2  # processes. Source: guess, a small machine's processors
@@ -34,10 +34,10 @@ FEW_PAIRS = 20_000_000  # simulated within a second: not worth processes. Source
 class Simulated:
     """wa_app by simulation, read from and written to a directory's ``laws.json``."""
 
-    def __init__(self, directory: Path, say: Say | None = None) -> None:
-        """``say`` is told how far long simulations are."""
+    def __init__(self, directory: Path, on_progress: OnProgress | None = None) -> None:
+        """``on_progress`` is told how far long simulations are."""
         self._path = directory / KEPT_AS
-        self._say = say
+        self._on_progress = on_progress
         self._source = _source()
         self._known: dict[str, float] = {}
         with suppress(OSError, ValueError, TypeError, AttributeError):  # one that cannot be read is made again
@@ -52,7 +52,7 @@ class Simulated:
         for done, (load, wa_app) in enumerate(self._simulated(missing), start=1):
             self._known[wanted[load]] = wa_app
             if _are_many(missing):
-                self._tell(done, len(missing))
+                self._report_progress(done, len(missing))
                 self._write()
         if missing:
             self._write()
@@ -62,7 +62,7 @@ class Simulated:
         if not _are_many(loads):
             yield from ((load, law.simulate(load)) for load in loads)
             return
-        self._tell(0, len(loads))
+        self._report_progress(0, len(loads))
         spawn = multiprocessing.get_context("spawn")  # threads of this process are not copied
         with ProcessPoolExecutor(WORKERS, mp_context=spawn) as pool:
             begun = {pool.submit(law.simulate, load): load for load in sorted(loads, key=lambda each: -each.pairs)}
@@ -73,9 +73,9 @@ class Simulated:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _tell(self, done: int, count: int) -> None:
-        if self._say is not None:
-            self._say(f"original's sizes simulated: {done} of {count}")
+    def _report_progress(self, done: int, count: int) -> None:
+        if self._on_progress is not None:
+            self._on_progress(f"original's sizes simulated: {done} of {count}")
 
     def _write(self) -> None:
         if self._path.parent.is_dir():

@@ -206,7 +206,7 @@ def _figure(claim: Claim, results: Results) -> Judged:
     said = f"{digits(ours)}{' (simulated)' if read.basis == 'simulated' else ''}"
     why = off[0] and {-1: claim.why_below, 1: claim.why_above}[off[1]]
     beneath = _beneath(terms) if off[0] and claim.place.against else []
-    return _said(claim, said, read, off, (why, parts, *beneath, *_not_steady(terms)), runs)
+    return _judged(claim, said, read, off, (why, parts, *beneath, *_not_steady(terms)), runs)
 
 
 def _ratio(claim: Claim, values: Sequence[float]) -> float:
@@ -307,7 +307,7 @@ def _relation(claim: Claim, results: Results) -> Judged:
     if claim.trend:
         good = _goes(claim, values)
         off = "" if good else f"it does not go as published: {claim.trend}"
-        return _said(claim, ours, read, (off, 0), (beside, *steady), [run for _, run in terms])
+        return _judged(claim, ours, read, (off, 0), (beside, *steady), [run for _, run in terms])
     wanted = claim.least_at if claim.least_at is not None else claim.most_at
     pick = min if claim.least_at is not None else max
     extreme = pick(values)
@@ -316,7 +316,7 @@ def _relation(claim: Claim, results: Results) -> Judged:
     good = any(abs(value - extreme) <= abs(extreme) * MARGIN for value in there)
     tie = f"that at {best} is within {MARGIN:.0%} of it" if good and best != wanted else ""
     off = "" if good else f"ours is at {best}"
-    return _said(claim, ours, read, (off, 0), (tie, beside, *steady), [run for _, run in terms])
+    return _judged(claim, ours, read, (off, 0), (tie, beside, *steady), [run for _, run in terms])
 
 
 def _same_point(run: Measured, lines: Sequence[Sequence[Measured]]) -> list[Measured]:
@@ -386,7 +386,7 @@ def _known(place: Place, run: Measured) -> float:
     return value
 
 
-def _said(
+def _judged(
     claim: Claim, ours: str, read: _Read, off: tuple[str, int], more: Sequence[str], runs: Sequence[Measured]
 ) -> Judged:
     good = not off[0]

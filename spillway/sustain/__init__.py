@@ -6,7 +6,7 @@ tries.py    each try a run with a run directory of its own; sustain.json with th
 """
 
 from spillway.sustain.search import Found, Outcome, search
-from spillway.sustain.tries import ArmFound, Sought, Try, document, sustain
+from spillway.sustain.tries import ArmResult, SearchSettings, Try, document, sustain
 from spillway.sustain.verdict import Limits
 
-__all__ = ["ArmFound", "Found", "Limits", "Outcome", "Sought", "Try", "document", "search", "sustain"]
+__all__ = ["ArmResult", "Found", "Limits", "Outcome", "SearchSettings", "Try", "document", "search", "sustain"]

@@ -60,56 +60,56 @@ class Try:
     reused: bool  # it was there
     steady: bool = False
     standing: str = ""
-    not_told: str = ""  # why what speaks for the rate does not count: it was to become steady, and did not
+    undecided: str = ""  # why the result does not count: the phase was to end when steady, and never became so
 
     @property
     def kept(self) -> bool:
         """Whether the rate was kept."""
-        return not self.reasons and not self.not_told
+        return not self.reasons and not self.undecided
 
     @property
     def why(self) -> str:
         """Why it was not, in one clause."""
-        return "; ".join(self.reasons) or self.not_told
+        return "; ".join(self.reasons) or self.undecided
 
     def document(self) -> Document:
         """For sustain.json."""
         figures = asdict(self.judged) if self.judged is not None else {}
         figures.pop("reasons", None)
         own = {"rate_ops_s": self.rate, "kept": self.kept, "why": self.why or None}
-        own["not_told"] = not self.reasons and bool(self.not_told)
+        own["not_told"] = not self.reasons and bool(self.undecided)
         return own | figures | {"steady": self.steady, "standing": self.standing, "directory": self.directory}
 
 
 @dataclass
-class ArmFound:
+class ArmResult:
     """What is known of an arm: its tries in their order and, at the end, both sides of the edge."""
 
     name: str
     tries: list[Try] = field(default_factory=list)
     kept: Try | None = None
     not_kept: Try | None = None
-    not_told: Try | None = None  # at the highest rate above ``kept`` against which nothing speaks but that
+    undecided: Try | None = None  # the undecided try at the highest rate above ``kept``
     ended: bool = False
 
     def end(self, edge: "Found[_Step]") -> None:
         """Takes what the search has ended with."""
-        self.not_kept = None if edge.not_kept is None else edge.not_kept.tried
+        self.not_kept = None if edge.not_kept is None else edge.not_kept.attempt
         self.kept = max((one for one in self.tries if one.kept), key=lambda one: one.rate, default=None)
-        if edge.kept is not None and not edge.kept.tried.kept:
-            self.not_told = edge.kept.tried
+        if edge.kept is not None and not edge.kept.attempt.kept:
+            self.undecided = edge.kept.attempt
         self.ended = True
 
     def document(self) -> Document:
         """For sustain.json."""
-        kept, not_kept, not_told = self.kept, self.not_kept, self.not_told
+        kept, not_kept, undecided = self.kept, self.not_kept, self.undecided
         return {
             "ended": self.ended,
             "kept_ops_s": kept and kept.rate,
             "not_kept_ops_s": not_kept and not_kept.rate,
             "why_not": not_kept and not_kept.why,
-            "not_told_ops_s": not_told and not_told.rate,
-            "why_not_told": not_told and not_told.why,
+            "not_told_ops_s": undecided and undecided.rate,
+            "why_not_told": undecided and undecided.why,
             "tries": [each.document() for each in self.tries],
         }
 
@@ -118,20 +118,20 @@ class ArmFound:
 class _Step:
     """A try as the search sees it."""
 
-    tried: Try
+    attempt: Try
 
     @property
     def rate(self) -> float:
-        return self.tried.rate
+        return self.attempt.rate
 
     @property
     def kept(self) -> bool:
         """Whether to go on above its rate."""
-        return not self.tried.reasons
+        return not self.attempt.reasons
 
 
 @dataclass(frozen=True)
-class Sought:
+class SearchSettings:
     """What is searched for."""
 
     plan: Plan
@@ -142,41 +142,41 @@ class Sought:
 
 
 def sustain(
-    sought: Sought,
+    settings: SearchSettings,
     out: Path,
     command: list[str],
     watch: Watch | None = None,
-    tell: Callable[[str, Try], None] | None = None,
-) -> list[ArmFound]:
-    """Searches every arm of the plan into the directory ``out``. ``tell`` hears of each try.
+    on_try: Callable[[str, Try], None] | None = None,
+) -> list[ArmResult]:
+    """Searches every arm of the plan; writes to the directory ``out``. ``on_try``: called with each try.
 
     Raises SpillwayError where the plan has nothing to search, a run is refused, or one fails by anything but a full
     drive; Interrupted after a Ctrl-C. What was tried until then is in ``out``.
     """
-    keys = {arm.name: _checked(arm, str(sought.plan.path)) for arm in sought.plan.arms}
-    found = [ArmFound(arm.name) for arm in sought.plan.arms]
+    keys = {arm.name: _checked(arm, str(settings.plan.path)) for arm in settings.plan.arms}
+    found = [ArmResult(arm.name) for arm in settings.plan.arms]
     fresh = not out.exists()
 
     def note() -> None:
-        write_json(out / "sustain.json", document(sought, command, found))
+        write_json(out / "sustain.json", document(settings, command, found))
 
     with locked(out, "search"), interruptible() as interruption:
-        _check_same(out, sought.plan)
+        _check_same(out, settings.plan)
         try:
-            for arm, of in zip(sought.plan.arms, found, strict=True):
-                searcher = _Searcher(sought, arm, keys[arm.name], out, command, watch)
+            for arm, of in zip(settings.plan.arms, found, strict=True):
+                searcher = _Searcher(settings, arm, keys[arm.name], out, command, watch)
 
-                def tried(rate: float, searcher: _Searcher = searcher, of: ArmFound = of) -> _Step:
+                def try_rate(rate: float, searcher: _Searcher = searcher, of: ArmResult = of) -> _Step:
                     if interruption.requested:
                         raise Interrupted("ended by Ctrl-C.")
-                    one = searcher.tried(rate)
+                    one = searcher.try_rate(rate)
                     of.tries.append(one)
                     note()
-                    if tell is not None:
-                        tell(of.name, one)
+                    if on_try is not None:
+                        on_try(of.name, one)
                     return _Step(one)
 
-                of.end(search(tried, sought.lowest, sought.highest, sought.within))
+                of.end(search(try_rate, settings.lowest, settings.highest, settings.within))
                 note()
         except SpillwayError as error:
             if any((out / TRIES).glob("*")):
@@ -188,18 +188,18 @@ def sustain(
     return found
 
 
-def document(sought: Sought, command: list[str], found: Sequence[ArmFound]) -> Document:
+def document(settings: SearchSettings, command: list[str], found: Sequence[ArmResult]) -> Document:
     """What was searched for and what is known of it, as it stands in sustain.json."""
     return {
         "spillway_sustain": 1,  # the version of this layout
-        "plan": sought.plan.name,
-        "plan_file": sought.plan.path.name,
+        "plan": settings.plan.name,
+        "plan_file": settings.plan.path.name,
         "command": command,
         "versions": {"spillway": __version__, "build_sha256": build_sha256()},
-        "limits": asdict(sought.limits),
-        "from_ops_s": sought.lowest,
-        "to_ops_s": sought.highest,
-        "within": sought.within,
+        "limits": asdict(settings.limits),
+        "from_ops_s": settings.lowest,
+        "to_ops_s": settings.highest,
+        "within": settings.within,
         "arms": {of.name: of.document() for of in found},
     }
 
@@ -208,14 +208,14 @@ def document(sought: Sought, command: list[str], found: Sequence[ArmFound]) -> D
 class _Searcher:
     """Tries rates on one arm."""
 
-    sought: Sought
+    settings: SearchSettings
     arm: Arm
     keys: dict[str, str]  # of each phase that is given the rate, the key that takes it
     out: Path
     command: list[str]
     watch: Watch | None
 
-    def tried(self, rate: float) -> Try:
+    def try_rate(self, rate: float) -> Try:
         plan = self._at(rate)
         name = f"{TRIES}/{rate_name(rate)}-{slug(self.arm.name)}"
         place = self.out / name
@@ -242,9 +242,9 @@ class _Searcher:
             for phase in self.arm.phases
         ]
         needed = self.arm.settings["kept.from"]
-        preparations = self.sought.plan.preparations
-        own = [each for each in preparations if each.settings["kept.to"] in _line_of(needed, preparations)]
-        return replace(self.sought.plan, arms=[replace(self.arm, phases=phases)], preparations=own)
+        preparations = self.settings.plan.preparations
+        own = [each for each in preparations if each.settings["kept.to"] in _states_leading_to(needed, preparations)]
+        return replace(self.settings.plan, arms=[replace(self.arm, phases=phases)], preparations=own)
 
     def _run(self, plan: Plan, rate: float, place: Path, fresh: Path) -> None:
         """Runs into ``fresh``, which takes the place of what is in ``place`` when it is a try."""
@@ -285,8 +285,8 @@ class _Searcher:
             return Try(rate, None, (f"the run failed: {failure.rstrip('.')}",), name, reused, steady, words)
         phases = [each for of in record.repetitions or [record] for each in self._phases(arm, of)]
         judged = worst_of([each for each, _ in phases])
-        not_told = next((why for _, why in phases if why), "")
-        return Try(rate, judged, judged.reasons, name, reused, steady, words, not_told)
+        undecided = next((why for _, why in phases if why), "")
+        return Try(rate, judged, judged.reasons, name, reused, steady, words, undecided)
 
     def _phases(self, arm: Arm, record: ArmRecord) -> list[tuple[Judged, str]]:
         """Each phase that was given the rate, and why it is not told whether that was kept."""
@@ -307,7 +307,7 @@ class _Searcher:
                 why = f"the run was steady only after the phase {name}"
             part = own if waits and not why else None
             rows = [row for row in record.rows if row["phase"] == name]
-            found.append((judge_phase(phase, ended[name], rows, self.sought.limits, self.keys[name], part), why))
+            found.append((judge_phase(phase, ended[name], rows, self.settings.limits, self.keys[name], part), why))
         return found
 
 
@@ -328,7 +328,7 @@ def _remove(directory: Path) -> None:
             shutil.rmtree(directory)
 
 
-def _line_of(state: str, preparations: Sequence[Arm]) -> set[str]:
+def _states_leading_to(state: str, preparations: Sequence[Arm]) -> set[str]:
     """The state and those that it is made from, one after another."""
     line: set[str] = set()
     starts = {each.settings["kept.to"]: each.settings["kept.from"] for each in preparations}

@@ -134,13 +134,13 @@ def test_runs_that_differ_tell_no_knee() -> None:
 
 def test_each_way_to_write_back_is_compared_with_itself() -> None:
     found = swept(threads_us=2.0)
-    (threads,) = found.beside
+    (threads,) = found.of_other_writers
     assert (found.writers, threads.writers) == ("queue", "threads")
     assert (found.steps[5].hand_off_us, threads.steps[5].hand_off_us) == (None, 2.0)
     assert threads.at_k_w is not None
     assert threads.at_k_w.speed_up.value == pytest.approx(38 / (10 + 3.5 + 2))
     assert len(found.rows) == 2 * 3 * len(NS)
-    (sentence,) = bufferpool_words.beside(found)
+    (sentence,) = bufferpool_words.others_in_words(found)
     assert sentence.startswith("Written back by a waiting thread for each page it levels off at n_w = 8: 2.45")
     content = bufferpool_words.document(found)
     assert [each["writers"] for each in content["beside"]] == ["threads"]

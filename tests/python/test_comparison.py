@@ -11,10 +11,10 @@ from made_run import STANDING, arm, run
 from made_run import second as a_second
 
 from spillway.report import series
+from spillway.report.arm_outcomes import ArmOutcomes, StallHandling, mix_of, outcomes_of_arms, over, stall_handling_of
 from spillway.report.charts import Clock
 from spillway.report.claims import Claim, bill_rows, claims
 from spillway.report.comparison import comparison_panels, diverted_spans
-from spillway.report.contest import Contestant, Way, contestants, mix_of, over, way_of
 from spillway.report.page import render
 from spillway.rundir.directory import ArmRecord
 
@@ -62,8 +62,8 @@ def the_arms() -> list[ArmRecord]:
     ]
 
 
-def field(arms: list[ArmRecord] | None = None) -> list[Contestant]:
-    return contestants(tomllib.loads(PLAN), arms or the_arms())
+def compared(arms: list[ArmRecord] | None = None) -> list[ArmOutcomes]:
+    return outcomes_of_arms(tomllib.loads(PLAN), arms or the_arms())
 
 
 def found(rows: list[Claim], claim: str, arms: str) -> Claim:
@@ -73,19 +73,19 @@ def found(rows: list[Claim], claim: str, arms: str) -> Claim:
 
 def test_a_plan_tells_the_ways_apart() -> None:
     plan = tomllib.loads(PLAN)
-    assert way_of(plan, "rocksdb-1") == Way("rocksdb", True, 1, "")
-    assert way_of(plan, "rocksdb-1 hard") == Way("rocksdb", False, 1, "")
-    assert way_of(plan, "adoc-4") == Way("adoc", True, 4, "")
-    assert way_of(plan, "spillway-1") == Way("spillway", False, 1, "lazy")
+    assert stall_handling_of(plan, "rocksdb-1") == StallHandling("rocksdb", True, 1, "")
+    assert stall_handling_of(plan, "rocksdb-1 hard") == StallHandling("rocksdb", False, 1, "")
+    assert stall_handling_of(plan, "adoc-4") == StallHandling("adoc", True, 4, "")
+    assert stall_handling_of(plan, "spillway-1") == StallHandling("spillway", False, 1, "lazy")
     plan["engine"]["options"] |= {"level0_slowdown_writes_trigger": "36", "max_background_compactions": "2"}
-    assert way_of(plan, "adoc-1") == Way("adoc", False, 2, "")
-    assert way_of({}, "alone") == Way("rocksdb", True, None, "")
+    assert stall_handling_of(plan, "adoc-1") == StallHandling("adoc", False, 2, "")
+    assert stall_handling_of({}, "alone") == StallHandling("rocksdb", True, None, "")
 
 
 @pytest.mark.parametrize(("jobs", "threads"), [(1, 1), (2, 1), (3, 2), (5, 4), (8, 6), (20, 15)])
 def test_rocksdb_makes_flushes_and_compactions_of_its_jobs(jobs: int, threads: int) -> None:
     plan = {"engine": {"options": {"max_background_jobs": str(jobs)}}}
-    assert way_of(plan, "alone").threads == threads
+    assert stall_handling_of(plan, "alone").threads == threads
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_the_papers_workloads_are_known_by_their_phases(phases: list[dict[str, o
 
 def test_an_outcome_is_what_can_be_counted_by_hand() -> None:
     """rocksdb-1: 320 writes of 1 kB in 4 s, 2 B to the drive and 3 to flash for each; then 4 s and 4 MB of each."""
-    made = field()[0].outcomes[0]
+    made = compared()[0].outcomes[0]
     assert (made.writes, made.seconds, made.settle_s) == (320, 4, 4)
     assert (made.write_ops_s, made.settled_ops_s) == (80, 40)
     assert (made.ratios.wa_app, made.ratios.wa_device) == (2, 1.5)
@@ -117,19 +117,19 @@ def test_an_outcome_is_what_can_be_counted_by_hand() -> None:
     assert made.efficiency == pytest.approx(0.08 / 50)
     assert (made.zero_seconds, made.slowest_second) == (0, 20)
     assert (made.stalls, made.stall_s) == (1, 1)
-    assert field()[1].outcomes[0].zero_seconds == 1
+    assert compared()[1].outcomes[0].zero_seconds == 1
 
 
 def test_seconds_of_several_samples_are_whole_ones() -> None:
     """Ten samples of a tenth each, nine of them empty, are no second without an operation."""
     record = arm("one", [100.0])
     tenths = [{**a_second((i + 1) / 10, 10 if i == 9 else 0), "dt_s": 0.1} for i in range(10)]
-    (alone,) = contestants({}, [replace(record, rows=tenths)])
+    (alone,) = outcomes_of_arms({}, [replace(record, rows=tenths)])
     assert (alone.outcomes[0].zero_seconds, alone.outcomes[0].slowest_second) == (0, 10)
 
 
 def test_claims_are_measured_against_what_is_wanted() -> None:
-    rows = claims(field(), "A")
+    rows = claims(compared(), "A")
     slow = found(rows, "write throughput", "spillway-1 : rocksdb-1")
     assert (slow.wanted, slow.measured, slow.verdict) == ("at least 1.37×", "1.50×", "met")
     adoc = found(rows, "write throughput", "spillway-1 : adoc-1")
@@ -147,7 +147,7 @@ def test_claims_are_measured_against_what_is_wanted() -> None:
 def test_a_claim_that_does_not_hold_is_missed() -> None:
     arms = the_arms()
     arms[4] = arm("spillway-1", [100, 0, 110, 130], 9, p99=90, worst=2e5)
-    rows = claims(field(arms), "A")
+    rows = claims(compared(arms), "A")
     assert {row.claim for row in rows if row.verdict == "missed"} == {
         "write throughput",
         "p99 of writes",
@@ -163,10 +163,10 @@ def test_a_claim_that_does_not_hold_is_missed() -> None:
 
 def test_a_claim_without_its_arms_is_not_made() -> None:
     arms = the_arms()
-    assert claims(contestants(tomllib.loads(PLAN), arms[:4]), "A") == []
-    alone = claims(contestants(tomllib.loads(PLAN), arms[4:]), "A")
+    assert claims(outcomes_of_arms(tomllib.loads(PLAN), arms[:4]), "A") == []
+    alone = claims(outcomes_of_arms(tomllib.loads(PLAN), arms[4:]), "A")
     assert [row.claim for row in alone] == ["seconds without an operation"]
-    assert not any(row.claim == "throughput" for row in claims(field(), ""))
+    assert not any(row.claim == "throughput" for row in claims(compared(), ""))
 
 
 def test_mixed_and_range_workloads_have_claims_of_their_own() -> None:
@@ -175,7 +175,7 @@ def test_mixed_and_range_workloads_have_claims_of_their_own() -> None:
         made.phases[0] |= {"reads": reads}
         return made
 
-    rows = claims(field([mixed("rocksdb-1", 90, 10), mixed("adoc-1", 100, 20), mixed("spillway-1", 140, 9)]), "B")
+    rows = claims(compared([mixed("rocksdb-1", 90, 10), mixed("adoc-1", 100, 20), mixed("spillway-1", 140, 9)]), "B")
     gain = found(rows, "write throughput in workload B", "spillway-1 : adoc-1")
     assert (gain.wanted, gain.measured, gain.verdict) == ("at least 1.36×", "1.40×", "met")
     reads = found(rows, "reads in workload B", "spillway-1 : rocksdb-1")
@@ -186,7 +186,7 @@ def test_mixed_and_range_workloads_have_claims_of_their_own() -> None:
         made.phases[0] |= {"reads": seeks}
         return made
 
-    rows = claims(field([ranges("rocksdb-1", 100), ranges("spillway-1", 95)]), "D")
+    rows = claims(compared([ranges("rocksdb-1", 100), ranges("spillway-1", 95)]), "D")
     assert found(rows, "range queries", "spillway-1 : rocksdb-1").verdict == "met"
 
 
@@ -197,10 +197,10 @@ def test_repetitions_are_paired_and_their_spread_is_shown() -> None:
     for name, rates in (("rocksdb-1", stock), ("spillway-1", ours)):
         made = [arm(name, [float(rate) for rate in each]) for each in rates]
         arms.append(replace(made[2], repetitions=made))
-    contest = field(arms)
-    row = found(claims(contest, "A"), "write throughput", "spillway-1 : rocksdb-1")
+    compared_arms = compared(arms)
+    row = found(claims(compared_arms, "A"), "write throughput", "spillway-1 : rocksdb-1")
     assert (row.measured, row.verdict) == ("1.40× (1.20 to 1.50)", "met in 2 of 3 runs")
-    spread = over(contest[1], lambda outcome: outcome.write_ops_s)
+    spread = over(compared_arms[1], lambda outcome: outcome.write_ops_s)
     assert spread is not None
     assert (spread.median, spread.low, spread.high, spread.count) == (140, 120, 150, 3)
 
@@ -209,18 +209,18 @@ def test_what_was_not_finished_counts_in_no_figure() -> None:
     whole, ended, failed = (arm("rocksdb-1", [rate]) for rate in (100.0, 5.0, 7.0))
     ended.result["complete"] = False
     failed.result.clear()
-    (one,) = field([replace(whole, repetitions=[whole, ended, failed])])
+    (one,) = compared([replace(whole, repetitions=[whole, ended, failed])])
     assert [each.writes for each in one.outcomes] == [100]
-    assert field([ended]) == []
+    assert compared([ended]) == []
 
 
 def test_the_bill_names_both_ends() -> None:
-    rows = dict(bill_rows(field()))
+    rows = dict(bill_rows(compared()))
     assert rows["While writing: operations/s"] == ["80.0", "95.0", "95.0", "119", "120"]
     assert rows["To the end: operations/s"] == ["40.0", "47.5", "54.3", "79.3", "60.0"]
     assert rows["Time to settle after it (s)"] == ["4.00", "4.00", "3.00", "2.00", "4.00"]
     assert rows["While writing: wa_total"] == ["3.00"] * 5
-    unsettled = dict(bill_rows(field([arm("rocksdb-1", [10.0])])))
+    unsettled = dict(bill_rows(compared([arm("rocksdb-1", [10.0])])))
     assert "To the end: wa_app" not in unsettled
 
 

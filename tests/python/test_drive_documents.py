@@ -60,7 +60,7 @@ def test_nvme_health_counts_the_host_alone(units: object, key: str) -> None:
     assert found.host is not None
     assert found.host.total_bytes == 5000 * 1000 * 512
     assert found.percentage_used == 3
-    assert not found.tells_nand
+    assert not found.reports_nand
     assert "no count of NAND bytes" in found.why_unknown
 
 
@@ -118,10 +118,10 @@ def test_what_nvme_prints_for_an_error_is_the_reason(told: object, why: str) -> 
 def test_parts_are_a_sum_only_where_all_of_them_are_there() -> None:
     for whole in (docs.WDC, docs.WDC_CLOUD):
         for name in whole:
-            assert not parse({name: whole[name]}).tells_nand, name
-    assert not parse(smartctl("WDC WDS500G2B0A", attribute(233, "NAND_GB_Written_TLC", 90))).tells_nand
+            assert not parse({name: whole[name]}).reports_nand, name
+    assert not parse(smartctl("WDC WDS500G2B0A", attribute(233, "NAND_GB_Written_TLC", 90))).reports_nand
     # Silicon Motion's 245 alone is all that was written.
-    assert parse(smartctl("TS2TSSD230S", attribute(245, "TLC_Writes_32MiB", 90))).tells_nand
+    assert parse(smartctl("TS2TSSD230S", attribute(245, "TLC_Writes_32MiB", 90))).reports_nand
 
 
 @pytest.mark.parametrize("name", ["OCP_V1", "OCP_V2", "WDC_CLOUD", "SEAGATE", "INTEL", "ENDURANCE_GROUP"])
@@ -129,7 +129,7 @@ def test_a_count_of_0_is_none_from_one_log_or_from_two(name: str) -> None:
     empty = json.loads(re.sub(r'(": (?:"0x)?)[0-9a-f]+("?[,}])', r"\g<1>0\2", json.dumps(getattr(docs, name))))
     assert parse(empty).nand is None or parse(empty).nand.count == 0  # type: ignore[union-attr]
     for found in (merged(parse(docs.NVME_HEALTH), parse(empty)), merged(parse(empty), parse(docs.NVME_HEALTH))):
-        assert not found.tells_nand
+        assert not found.reports_nand
         assert "does not count them" in found.why_unknown
 
 
@@ -256,7 +256,7 @@ def test_a_mean_comes_before_a_number_that_may_be_anything() -> None:
 def test_a_sas_drive_says_how_much_of_it_is_used(told: Document) -> None:
     found = parse(smartctl("KPM5XRUG960G", ata_smart_attributes=None, device={"protocol": "SCSI"}, **told))
     assert found.percentage_used == 7
-    assert not found.tells_nand
+    assert not found.reports_nand
 
 
 def test_microns_pages_are_a_ratio_without_a_unit() -> None:
@@ -342,7 +342,7 @@ def test_exit_bits_of_a_drives_health_do_not_hide_its_counters(exit_status: int)
 )
 def test_what_a_drive_does_not_tell_has_a_reason(document: Document, why: str) -> None:
     found = parse(document)
-    assert not found.tells_nand
+    assert not found.reports_nand
     assert why in found.why_unknown
 
 
@@ -386,7 +386,7 @@ def nested(levels: int) -> Document:
 )
 def test_a_damaged_document_is_unknown_and_no_crash(damaged: Document) -> None:
     found = parse(damaged)
-    assert not found.tells_nand
+    assert not found.reports_nand
     assert found.why_unknown
 
 

@@ -66,7 +66,7 @@ def test_a_vendors_log_is_asked_where_there_is_no_ocp_log(tool: Any) -> None:
 def test_a_drive_that_has_only_a_health_log_is_unknown(tool: Any) -> None:
     tool("nvme", answering(smart_log=docs.NVME_HEALTH))
     found = tools.read_drive(NVME)
-    assert not found.tells_nand
+    assert not found.reports_nand
     assert found.host is not None
     assert "no count of NAND bytes" in found.why_unknown
 
@@ -78,7 +78,7 @@ def test_an_ocp_log_that_is_not_filled_is_no_count_and_the_vendors_is_asked(tool
     assert found.nand is not None
     assert found.nand.total_bytes == 300 * 32 * MIB
     tool("nvme", answering(ocp=empty, smart_log=docs.NVME_HEALTH))
-    assert not tools.read_drive(NVME).tells_nand
+    assert not tools.read_drive(NVME).reports_nand
 
 
 @pytest.mark.parametrize("option", ["-f", "-o"])
@@ -115,7 +115,7 @@ def test_smartctl_serves_where_nvme_is_not_installed(tool: Any) -> None:
 def test_a_tool_that_fails_is_a_reason_and_no_failure(tool: Any, script: str, why: str) -> None:
     tool("smartctl", script)
     found = tools.read_drive(SATA)
-    assert not found.tells_nand
+    assert not found.reports_nand
     assert why in found.why_unknown
 
 

@@ -220,7 +220,7 @@ def test_a_plan_that_changes_during_a_search_does_not_change_it(
     def change(arm: str, trial: Trial) -> None:
         plan_file.write_text(plan_file.read_text().replace("value_bytes = 1024", "value_bytes = 10"))
 
-    fill(plan_file, tmp_path / "fill", [], within=0.3, tell=change)
+    fill(plan_file, tmp_path / "fill", [], within=0.3, on_trial=change)
     assert [each["load"]["value_bytes"] for each in fake.requests()] == [1024, 1024]
 
 

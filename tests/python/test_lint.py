@@ -244,8 +244,8 @@ def test_a_run_takes_its_plans_answers_and_none_is_stale() -> None:
 
 def test_answers_leave_what_is_ok_alone_unless_they_are_told() -> None:
     fine = [Remark(SEVEN[0], "ok", "x")]
-    assert with_answers(fine, {"short-test": "y"}, tell_stale=False) == fine
-    assert with_answers(fine, {"short-test": "y"}, tell_stale=True)[0].verdict == "stale answer"
+    assert with_answers(fine, {"short-test": "y"}, report_stale=False) == fine
+    assert with_answers(fine, {"short-test": "y"}, report_stale=True)[0].verdict == "stale answer"
 
 
 # ---------------------------------------------------------------- the command
@@ -325,7 +325,7 @@ def test_a_plan_without_a_finding_ends_with_0(plan_file: Path, invoke: Invoke) -
 
 def test_a_suite_is_its_plans_at_its_scale() -> None:
     tables = lint(str(ROOT / "plans/cascaded-wa"))
-    assert [Path(table.thing).stem for table in tables][:3] == ["raw-drive", "fillrandom", "drive-writes"]
+    assert [Path(table.subject).stem for table in tables][:3] == ["raw-drive", "fillrandom", "drive-writes"]
     assert "load.num = 1953125" in of(tables[1], "short-test").looked_at  # 5e8 / 256
 
 

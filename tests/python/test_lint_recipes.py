@@ -86,8 +86,8 @@ def ycsb(text: str, capacity: int | None = None) -> Linted:
     ],
 )  # fmt: skip
 def test_a_script_is_read_as_far_as_it_is_understood(text: str, found: list[str] | None) -> None:
-    told = list(filter(None, words(text)))
-    assert found is None or told == found
+    remarked = list(filter(None, words(text)))
+    assert found is None or remarked == found
 
 
 def test_branches_that_cannot_be_told_start_from_the_same_variables() -> None:
@@ -365,8 +365,8 @@ def test_fio_in_a_script_runs_one_command_after_the_other() -> None:
 
 def test_without_benchmarks_it_runs_all_that_it_runs_by_default() -> None:
     """As the installed db_bench says itself; a command without a flag is one too, a word in a sentence is none."""
-    told = subprocess.run(["db_bench", "--help"], capture_output=True, text=True, check=False).stdout
-    said = re.search(r'default:\s+"(fillseq,[^"]*)"', told)
+    remarked = subprocess.run(["db_bench", "--help"], capture_output=True, text=True, check=False).stdout
+    said = re.search(r'default:\s+"(fillseq,[^"]*)"', remarked)
     assert said, "db_bench says which it runs"
     assert set(BENCHMARKS.split(",")) <= set(said[1].split(",")), "later versions have more"
     for text in ("db_bench", "./db_bench --num=10", "db_bench --num=10 --benchmarks=fillseq,overwrite"):
@@ -454,15 +454,15 @@ def test_compression(flags: str, verdict: str, said: str) -> None:
 
 
 def test_latencies_cache_and_durability() -> None:
-    told = bench(
+    remarked = bench(
         "db_bench --benchmarks=fillseq --histogram --disable_wal --cache_size=1000000000\n"
         "db_bench --benchmarks=overwrite --sync"
     )
-    assert "waits for the last" in of(told, "closed-loop").looked_at
+    assert "waits for the last" in of(remarked, "closed-loop").looked_at
     rated = bench("db_bench --benchmarks=fillseq --histogram --benchmark_write_rate_limit=1000")
     assert "leaves the wait for the limit out" in of(rated, "closed-loop").looked_at
-    assert [remark.verdict for remark in all_of(told, "page-cache")] == ["finding", "finding"]
-    assert "while others have a log" in of(told, "durability").looked_at
+    assert [remark.verdict for remark in all_of(remarked, "page-cache")] == ["finding", "finding"]
+    assert "while others have a log" in of(remarked, "durability").looked_at
     direct = bench("db_bench --benchmarks=fillseq --use_direct_reads --use_direct_io_for_flush_and_compaction=true")
     assert of(direct, "page-cache").verdict == "ok" and not all_of(direct, "closed-loop")
     mixed = bench("db_bench --benchmarks=fillseq\ndb_bench --benchmarks=overwrite --sync=1 --use_existing_db")
@@ -504,8 +504,8 @@ def test_who_reads_the_drives_counters(around: str, verdict: str) -> None:
 
 
 def test_sizes_partitions_and_the_stores_size() -> None:
-    told = bench(f"sgdisk -n 1:0:+300G /dev/sda\n{BENCH}du -s /mnt/db\n{BENCH.replace('seq', 'seq --num=9000000')}")
-    assert {slug: of(told, slug).verdict for slug in ("data-set", "space", "over-provisioning", "drive-type")} == {
+    remarked = bench(f"sgdisk -n 1:0:+300G /dev/sda\n{BENCH}du -s /mnt/db\n{BENCH.replace('seq', 'seq --num=9000000')}")
+    assert {slug: of(remarked, slug).verdict for slug in ("data-set", "space", "over-provisioning", "drive-type")} == {
         "data-set": "ok", "space": "ok", "over-provisioning": "ok", "drive-type": "finding",
     }  # fmt: skip
 

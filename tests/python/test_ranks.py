@@ -49,7 +49,7 @@ def test_a_reversal_is_said_with_its_ratios() -> None:
     assert ranks_in_words(arms) == [
         "“RocksDB” is ahead of “WiredTiger” at A (× 1.90), C (× 3.00), behind at B (× 0.80) (preset)."
     ]
-    assert [duel.winner for duel in arm_pairs(arms)] == ["RocksDB", "WiredTiger", "RocksDB"]
+    assert [pair.winner for pair in arm_pairs(arms)] == ["RocksDB", "WiredTiger", "RocksDB"]
 
 
 def test_a_difference_within_the_spread_is_none() -> None:
@@ -145,11 +145,11 @@ def test_many_reversals_are_counted() -> None:
 def test_pairs_are_held_to_95_per_cent_together() -> None:
     """A pair that is told apart by itself, and is not among many that are equal."""
     lone = {"a": [[100.0, 105.0, 110.0]], "b": [[103.05, 106.59, 113.01]]}
-    assert [duel.differs for duel in arm_pairs(sweep_of(lone, DRIVES[:1]))] == [True]  # type: ignore[arg-type]
+    assert [pair.differs for pair in arm_pairs(sweep_of(lone, DRIVES[:1]))] == [True]  # type: ignore[arg-type]
     many = {name: rates * 3 for name, rates in lone.items()}
     many["a"] = [lone["a"][0], [100.0, 101.0, 99.0], [100.0, 102.0, 98.0]]
     many["b"] = [lone["b"][0], [101.0, 99.0, 100.0], [98.0, 100.0, 102.0]]
-    assert [duel.differs for duel in arm_pairs(sweep_of(many))] == [False] * 3  # type: ignore[arg-type]
+    assert [pair.differs for pair in arm_pairs(sweep_of(many))] == [False] * 3  # type: ignore[arg-type]
 
 
 def single(of: str, point: Document, rate: float, *, noise: float = 0.01, samples: int = 100) -> ArmRecord:

@@ -367,7 +367,7 @@ def test_what_was_made_is_kept_where_something_else_came_to_its_place(tmp_path: 
     assert not stage.exists()
 
 
-def gives_way(out: Path) -> bool:
+def is_disposable(out: Path) -> bool:
     return {path.name for path in out.iterdir()} == {"refused"}
 
 
@@ -383,10 +383,10 @@ def names(directory: Path) -> list[str]:
 
 def test_what_gives_way_is_there_until_something_takes_its_place(tmp_path: Path) -> None:
     out = refused(tmp_path / "run")
-    with pytest.raises(SpillwayError, match="it failed"), staged(out, gives_way):
+    with pytest.raises(SpillwayError, match="it failed"), staged(out, is_disposable):
         raise SpillwayError("it failed")
     assert names(out) == ["refused"]
-    with staged(out, gives_way) as stage:
+    with staged(out, is_disposable) as stage:
         (stage / "made").touch()
         assert names(out) == ["refused"]
     assert (names(out), names(tmp_path)) == (["made"], ["run"])
@@ -401,7 +401,7 @@ def test_what_does_not_give_way_any_more_stays(tmp_path: Path, moment: str) -> N
     def look(path: Path) -> bool:
         nonlocal looks
         looks += 1
-        gave = gives_way(path)
+        gave = is_disposable(path)
         if moment == "while it is looked at" and looks == 2:
             (path / "precious").touch()
         return gave
@@ -430,7 +430,7 @@ def test_what_was_made_is_kept_where_it_cannot_be_renamed(
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "rename", refuse)
-        with pytest.raises(SpillwayError, match="free some space") as failed, staged(out, gives_way) as stage:
+        with pytest.raises(SpillwayError, match="free some space") as failed, staged(out, is_disposable) as stage:
             (stage / "made").touch()
     assert f"What this made is in {stage}." in str(failed.value)
     with staged(tmp_path / "next"):

@@ -24,7 +24,7 @@ from spillway.plan.document import load_plan
 from spillway.quantity import parse_rate, parse_time
 from spillway.rundir.samples import Row
 from spillway.sustain import Limits, search
-from spillway.sustain.tries import ArmFound, Try, rate_name
+from spillway.sustain.tries import ArmResult, Try, rate_name
 from spillway.sustain.verdict import (
     MARGIN,
     Judged,
@@ -548,7 +548,7 @@ def test_a_try_is_steady_where_each_repetition_was(
     summary = out / "tries" / "1000-small" / "summary.json"
     document = json.loads(summary.read_text())
 
-    def tried(*steady: bool) -> Any:
+    def try_rate(*steady: bool) -> Any:
         figures = document["arms"]["small"]
         figures["steady"] = True  # of the typical one
         for each, is_steady in zip(figures["repetitions"], steady, strict=True):
@@ -556,10 +556,10 @@ def test_a_try_is_steady_where_each_repetition_was(
         summary.write_text(json.dumps(document))
         return sustain(invoke, plan_file, out, *words, "--json").json()["arms"]["small"]["tries"][0]
 
-    one_was_not = tried(True, False, True)
+    one_was_not = try_rate(True, False, True)
     assert not one_was_not["steady"]
     assert one_was_not["standing"].endswith(" 2 of 3 repetitions were steady.")
-    all_were = tried(True, True, True)
+    all_were = try_rate(True, True, True)
     assert all_were["steady"]
     assert "repetitions" not in all_were["standing"]
 
@@ -710,17 +710,17 @@ def test_a_try_is_there_until_another_takes_its_place(
 ) -> None:
     out = tmp_path / "found"
     assert sustain(invoke, plan_file, out, "--to", "2000").code == 0
-    tried, summary = (out / "tries" / "1000-small" / name for name in ("plan.toml", "summary.json"))
-    before = (tried.read_text(), summary.read_text())
+    try_rate, summary = (out / "tries" / "1000-small" / name for name in ("plan.toml", "summary.json"))
+    before = (try_rate.read_text(), summary.read_text())
     store.behave("bad_input")
     assert sustain(invoke, plan_file, out, "--set", "load.num=9999").code == 2
-    assert (tried.read_text(), summary.read_text()) == before, "a plan that is refused costs nothing"
+    assert (try_rate.read_text(), summary.read_text()) == before, "a plan that is refused costs nothing"
     store.behave("crashes late")
     assert sustain(invoke, plan_file, out, "--set", "load.num=9999").code == 1
-    assert (tried.read_text(), summary.read_text()) == before, "nor does a run that fails"
+    assert (try_rate.read_text(), summary.read_text()) == before, "nor does a run that fails"
     store.behave("ok")
     assert sustain(invoke, plan_file, out, "--set", "load.num=9999", "--to", "1000").code == 0
-    assert "9999" in tried.read_text()
+    assert "9999" in try_rate.read_text()
     assert sorted(path.name for path in (out / "tries").iterdir()) == ["1000-small", "2000-small"]
 
 
@@ -753,7 +753,7 @@ def test_a_long_reason_leaves_the_figures_whole(capsys: pytest.CaptureFixture[st
     why = "the run failed: " + "IO error: no space on the drive: 4096 bytes were asked for; " * 4
     failed = Try(64_000, None, (why,), "tries/64000-small", False)
     kept = Try(32_000, judged(noisy(1, 300)), (), "tries/32000-small", False)
-    _print_arm(ArmFound("small", [failed, kept], kept, failed, ended=True), Limits())
+    _print_arm(ArmResult("small", [failed, kept], kept, failed, ended=True), Limits())
     table = capsys.readouterr().out
     assert "…" not in table
     assert "32,000 1,000 100 µs 1 ms 0 no kept" in [" ".join(line.split()) for line in table.splitlines()]

@@ -272,7 +272,7 @@ def swept(points: list[dict[str, Any]], arms: tuple[str, ...] = ("A",), failed: 
 
 def test_numbers_and_sizes_go_along_x_and_words_become_small_multiples() -> None:
     points = [{"drive.preset": d, "load.value_bytes": v} for d in ("a", "b", "c", "d") for v in (16, 16384)]
-    layout = sweep_data.layout_of(sweep_data.spots_of(swept(points)))
+    layout = sweep_data.layout_of(sweep_data.point_results_of(swept(points)))
     assert layout.x is not None
     assert (layout.x.key, layout.styled, [axis.key for axis in layout.multiples]) == (
         "load.value_bytes",

@@ -102,7 +102,7 @@ def test_it_is_told_once_and_only_for_its_own_phase(tmp_path: Path) -> None:
 
 def test_phases_without_it_ask_for_nothing(tmp_path: Path) -> None:
     arm = arm_of(tmp_path, PLAN.replace('until = "steady"\n', ""))
-    assert not UntilSteady(arm, []).is_asked_for
+    assert not UntilSteady(arm, []).is_requested
     assert "until" not in arm.request(tmp_path, 1)["phases"][WRITE]
 
 

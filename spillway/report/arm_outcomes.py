@@ -24,7 +24,7 @@ ADOC, ROCKSDB, SPILLWAY = "adoc", "rocksdb", "spillway"
 
 
 @dataclass(frozen=True)
-class Way:
+class StallHandling:
     """How an arm keeps its writers going, as its plan says."""
 
     system: str  # rocksdb, adoc, spillway, or another engine's name
@@ -40,7 +40,7 @@ class Way:
         return self.system if self.slowdown else f"{self.system}, no slowdown"
 
 
-def way_of(plan: Document, name: str) -> Way:
+def stall_handling_of(plan: Document, name: str) -> StallHandling:
     """The way of an arm, from the resolved plan of its run."""
     arm: Document = next((each for each in plan.get("arms", []) if each.get("name") == name), {})
     own, shared = arm.get("engine", {}), plan.get("engine", {})
@@ -49,7 +49,7 @@ def way_of(plan: Document, name: str) -> Way:
     policy = str(engine.get("policy", "slowdown"))
     store, stock = str(engine.get("name", ROCKSDB)), policy in ("slowdown", "no-slowdown")
     adoc = {**shared.get("adoc", {}), **own.get("adoc", {})} if policy == ADOC else {}
-    return Way(
+    return StallHandling(
         system=store if store != ROCKSDB or stock else policy,
         slowdown=store == ROCKSDB and policy != "no-slowdown" and _slows_down(options),
         threads=_compaction_threads(options, adoc),
@@ -107,7 +107,7 @@ class Outcome:
 Figure = Callable[[Outcome], float | None]
 
 
-def thousandth(name: str) -> Figure:
+def in_thousands(name: str) -> Figure:
     """A field of an outcome in thousands: operations as thousand operations, microseconds as milliseconds."""
     return lambda made: None if getattr(made, name) is None else getattr(made, name) / 1e3
 
@@ -226,23 +226,23 @@ def _programmed(rows: Sequence[Row]) -> float | None:
 
 
 @dataclass(frozen=True)
-class Contestant:
+class ArmOutcomes:
     """An arm with all of its repetitions that came to something."""
 
     name: str
-    way: Way
+    handling: StallHandling
     record: ArmRecord  # the repetition with the median throughput
     outcomes: list[Outcome]
 
 
-def contestants(plan: Document, arms: Iterable[ArmRecord]) -> list[Contestant]:
+def outcomes_of_arms(plan: Document, arms: Iterable[ArmRecord]) -> list[ArmOutcomes]:
     """The arms of a run that did measured work, in the plan's order. What was not finished counts in no figure."""
     found = []
     for arm in arms:
         whole = [each for each in (arm.repetitions or [arm]) if each.result.get("complete")]
         outcomes = [made for each in whole if (made := outcome(each)) is not None]
         if outcomes:
-            found.append(Contestant(arm.name, way_of(plan, arm.name), arm, outcomes))
+            found.append(ArmOutcomes(arm.name, stall_handling_of(plan, arm.name), arm, outcomes))
     return found
 
 
@@ -262,12 +262,12 @@ def spread(values: Iterable[float | None]) -> Spread | None:
     return Spread(median(known), min(known), max(known), len(known)) if known else None
 
 
-def over(contestant: Contestant, figure: Figure) -> Spread | None:
+def over(arm: ArmOutcomes, figure: Figure) -> Spread | None:
     """A figure of an arm over its repetitions."""
-    return spread(figure(each) for each in contestant.outcomes)
+    return spread(figure(each) for each in arm.outcomes)
 
 
-def against(one: Contestant, other: Contestant, figure: Figure) -> Spread | None:
+def against(one: ArmOutcomes, other: ArmOutcomes, figure: Figure) -> Spread | None:
     """One arm's figure as a multiple of another's, repetition by repetition: those ran in turn, on the same machine."""
     pairs = zip(one.outcomes, other.outcomes, strict=False)
     return spread(ratio(figure(a), figure(b)) for a, b in pairs)
