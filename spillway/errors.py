@@ -5,28 +5,28 @@ Everything below ``cli`` raises these; only ``cli`` turns one into a sentence on
 
 
 class SpillwayError(Exception):
-    """One sentence that names the file, the key and the mend. The command ends with exit code 2."""
+    """One sentence that names the file, the key and a remedy. The command ends with exit code 2."""
 
     exit_code = 2
 
     def go_on(self, sentence: str) -> None:
-        """Puts another sentence behind its own."""
+        """Appends a sentence."""
         own = str(self)
         self.args = (f"{own}{'' if own.endswith(('.', '?')) else '.'} {sentence}",)
 
 
 class BadProperties(SpillwayError):
-    """A property file says what cannot be meant; the plan that it belongs to is known."""
+    """A property file has a value that is refused; the plan that names the file is known."""
 
 
 class RunFailed(SpillwayError):
-    """The request was right and the work failed all the same. The command ends with exit code 1."""
+    """The request was valid and the work failed. The command ends with exit code 1."""
 
     exit_code = 1
 
 
 class DriveFull(RunFailed):
-    """What was asked for does not fit the drive, which shows only under way: sizes to mend, so exit code 2."""
+    """The work does not fit the drive, which shows only while it runs. Its remedy is other sizes, so exit code 2."""
 
     exit_code = 2
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 PVLDB = "PVLDB 14(3) 364-377"
 STEADY_CAPACITIES = 3.0  # host writes / capacity from which a run may be steady without counters. Source: B13
-# Shorter tests of a fixed time are told. Source: SNIA's PTS allows up to 25 rounds of a minute; rounded up, a guess.
+# A shorter test of a fixed time is a finding. Source: guess; SNIA's PTS allows 25 rounds of a minute, rounded up.
 LEAST_SECONDS = 30 * 60
 LEAST_READ_SECONDS = 60  # reads alone have no garbage collection to wait for. Source: guess
 LEAST_CAPACITY_BYTES = 100e9  # of a drive that anybody benchmarks. Source: guess
@@ -22,7 +22,7 @@ PARTITION = 0.75  # of the drive: the paper's 300 of 400 GB. Source: B16
 
 @dataclass(frozen=True)
 class Pitfall:
-    """What can go wrong, by number where it is one of the seven, and the guideline that mends it."""
+    """What can go wrong, by number where it is one of the seven, and the guideline against it."""
 
     number: int | None
     slug: str  # its name in [lint.answers] and in JSON
@@ -86,7 +86,7 @@ SKEW = Pitfall(
     None, "skew", "skew",
     "Say which share of the addresses a skewed load touches: the rest of the drive is spare to it.", "practice",
 )  # fmt: skip
-BESIDE = (EMPTY_STORE, CLOSED_LOOP, PAGE_CACHE, COMPRESSION, DURABILITY, SKEW)
+OTHERS = (EMPTY_STORE, CLOSED_LOOP, PAGE_CACHE, COMPRESSION, DURABILITY, SKEW)
 
-ALL = (*SEVEN, *BESIDE)
+ALL = (*SEVEN, *OTHERS)
 SLUGS = tuple(each.slug for each in SEVEN)

@@ -1,4 +1,4 @@
-"""TOML as people's editors write it: with or without a byte order mark; whatever is no TOML is told in one way."""
+"""TOML as people's editors write it: with or without a byte order mark; all errors have one form."""
 
 import tomllib
 from typing import Any

@@ -1,4 +1,4 @@
-"""Real drives: which ones lie under a path, what they say of the bytes written to them, and what a run did to them.
+"""Real drives: which ones lie under a path, their own counts of bytes written, and what a run wrote to them.
 
 blocks.py      a path → the physical drives under it, and their counters in sysfs
 attributes.py  the attributes of SATA drives that count bytes, with their units

@@ -87,7 +87,7 @@ def _under_path(path: Path, root: Path, layer: int) -> Under:
 
 
 def status(path: Path) -> os.stat_result:
-    """What a path leads to, links followed."""
+    """``os.stat`` of what a path leads to, links followed. Raises OSError."""
     return path.stat()
 
 

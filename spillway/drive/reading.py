@@ -26,13 +26,13 @@ class Counter:
 
     @property
     def most_unit_bytes(self) -> int:
-        """The largest that a step may be."""
+        """Bytes that one step stands for at most."""
         return max(self.unit_bytes, self.unit_most_bytes)
 
 
 @dataclass(frozen=True)
 class Programs:
-    """Flash pages programmed, of a size that is not told: for the host, and by the drive for itself (Micron)."""
+    """Flash pages programmed, where the page size is not known: for the host, and by the drive for itself (Micron)."""
 
     name: str
     host: int
@@ -41,13 +41,13 @@ class Programs:
 
 @dataclass(frozen=True)
 class Reading:
-    """One look at a drive's logs."""
+    """What a drive's logs say at one time. None: not logged."""
 
     model: str  # "" where the log does not name it
     logs: tuple[str, ...]  # what was read
-    host: Counter | None = None
-    nand: Counter | None = None
-    programs: Programs | None = None
+    host: Counter | None = None  # bytes that the host wrote
+    nand: Counter | None = None  # bytes of flash programmed
+    programs: Programs | None = None  # or pages of it
     percentage_used: float | None = None
     mean_pe_cycles: float | None = None
     why_unknown: str = ""  # why NAND bytes are not known; one clause without a full stop
@@ -55,17 +55,17 @@ class Reading:
 
     @property
     def reports_nand(self) -> bool:
-        """The drive counts what it programs."""
+        """Whether the drive counts what it programs, in bytes or in pages."""
         return self.nand is not None or self.programs is not None
 
 
 def unknown(why: str, *, model: str = "", logs: tuple[str, ...] = (), recognised: bool = True) -> Reading:
-    """A reading that has nothing but a reason."""
+    """A reading without figures, with the reason."""
     return Reading(model, logs, why_unknown=why, recognised=recognised)
 
 
 def merged(first: Reading, second: Reading) -> Reading:
-    """What two logs of one drive say together; the first wins where both say something, and a 0 says nothing."""
+    """Two logs of one drive in one reading. The first log wins where both have a figure; a count of 0 is no figure."""
     nand = _counting(first.nand, second.nand)
     programs = first.programs or second.programs
     known = nand is not None or programs is not None
@@ -89,7 +89,7 @@ def _counting(first: Counter | None, second: Counter | None) -> Counter | None:
 
 
 def plausible(reading: Reading) -> Reading:
-    """A count of 0 on a drive that its host wrote to is a field that the firmware does not fill."""
+    """The reading without NAND counts of 0 where the host has written: firmware that does not fill the field."""
     if reading.nand is not None and reading.nand.count == 0 and reading.host is not None and reading.host.count:
         why = f"its {reading.nand.name} is 0 although the host has written: the firmware does not count them"
         return replace(reading, nand=None, why_unknown=why)

@@ -15,7 +15,8 @@ LEAST_STEPS = 20
 
 @dataclass(frozen=True)
 class Programmed:
-    """NAND bytes of a span; ``value`` is None where they are only bounded, or not known: then ``why`` says it."""
+    """NAND bytes of a span. ``value`` is None where they are only bounded (``low``, ``high``) or not known; ``why`` is
+    the reason."""
 
     value: float | None
     low: float | None = None
@@ -24,7 +25,8 @@ class Programmed:
 
 
 def programmed(begin: Reading, end: Reading, host_bytes: float | None) -> Programmed:
-    """NAND bytes between two readings of one drive; ``host_bytes``: what its host wrote between them."""
+    """NAND bytes between two readings of one drive, by the formula above. ``host_bytes``: what its host wrote between
+    them; None: not known."""
     if not (begin.reports_nand and end.reports_nand):
         reasons = (reading.why_unknown for reading in (begin, end) if not reading.reports_nand)
         return Programmed(None, why=next(filter(None, reasons), "its logs are empty"))

@@ -1,8 +1,8 @@
-"""Asks a drive for its logs, by the tools that the system has: nvme (nvme-cli) and smartctl (smartmontools).
+"""Reads a drive's logs with the tools that the system has: nvme (nvme-cli) and smartctl (smartmontools).
 
-NVMe: the SMART / Health log, then the OCP log, then the log of the drive's vendor, until one tells NAND bytes; smartctl
-where there is no nvme-cli. Everything else: smartctl. Nothing is written to the drive, and nothing is asked of a drive
-that a virtual machine makes up.
+NVMe: the SMART / Health log, then the OCP log, then the log of the drive's vendor, until one has NAND bytes; smartctl
+where there is no nvme-cli. Everything else: smartctl. Nothing is written to the drive. A virtual
+machine's drive is not read.
 """
 
 import re
@@ -17,7 +17,7 @@ from spillway.errors import SpillwayError
 
 # A drive that is busy or asleep answers within seconds; a USB bridge that does not know the command may never.
 # Source: guess
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 
 # Vendors' logs of nvme-cli's plugins, by the model: those whose units are published, see documents.py.
 VENDOR_LOGS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -33,7 +33,8 @@ RunCommand = Callable[[list[str]], str]  # a command line → what it printed; r
 
 
 def read_drive(drive: Drive, run_command: RunCommand | None = None) -> Reading:
-    """What the drive says now; a reading with the reason where it says nothing."""
+    """What the drive's logs say now; a reading with the reason where they cannot be read. ``run_command``: runs a
+    command line and returns what it printed; None: as a process of this system."""
     run_command = run_command or _printed
     if drive.kind == "virtual":
         return unknown("a virtual machine's drive has no SMART logs", model=drive.model)
@@ -75,11 +76,9 @@ def _printed(command: list[str]) -> str:
     """Standard output; smartctl's exit status is in what it prints, nvme's is not 0 where it printed nothing of use."""
     shown = " ".join(command)
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=PATIENCE_S, check=False
-        )
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired as error:
-        raise SpillwayError(f"`{shown}` did not answer within {PATIENCE_S:g} s.") from error
+        raise SpillwayError(f"`{shown}` did not answer within {TIMEOUT_S:g} s.") from error
     except OSError as error:
         raise SpillwayError(f"`{shown}` could not be started: {(error.strerror or str(error)).lower()}.") from error
     if done.stdout.strip():

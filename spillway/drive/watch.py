@@ -1,8 +1,8 @@
 """A run on a plain directory: what the drives under it did in the measured phases.
 
 Host bytes are the native side's, read from sysfs at each sample. NAND bytes are the drives' own counters, read here at
-the begin and the end of each stretch of measured phases. Reading a log takes up to a second, in which the run goes on:
-how many bytes the host wrote in that time, on either side of a stretch, is a part of the interval (``skew``).
+the begin and the end of each span of measured phases. Reading a log takes up to a second, in which the run goes on:
+how many bytes the host wrote in that time, at both ends of a span, is a part of the interval (``skew``).
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from spillway.figures.amplification import ratio
 
 Document = dict[str, Any]
 
-# A share of a stretch's host bytes that may have fallen beside it while a log was read.
+# Most of a span's host bytes, as a share, that may have been written while a log was read.
 # Source: guess, as span.py's 5 %.
 MOST_SKEW = 0.05
 
@@ -34,7 +34,8 @@ class DriveSnapshot:
 
 @dataclass
 class Watch:
-    """Follows the measured phases of one run. ``measured``: whether each phase in turn is."""
+    """Follows the measured phases of one run on a plain directory. ``measured``: for each phase in order, whether it is
+    measured."""
 
     path: Path
     measured: Sequence[bool]
@@ -60,7 +61,7 @@ class Watch:
             self._begun = self._snapshot()
 
     def end_phase(self) -> None:
-        """A phase has ended; the next one goes on meanwhile."""
+        """Notes that a phase has ended; reads the drives where a span of measured phases ends or begins with that."""
         after = self._phase + 1
         continues = after < len(self.measured) and self.measured[after]
         if self._begun is not None and not continues:
@@ -70,7 +71,7 @@ class Watch:
         self._phase = after
 
     def end(self) -> None:
-        """The run has ended, perhaps in the middle of a phase."""
+        """Notes that the run has ended, perhaps within a phase."""
         if self._begun is not None:
             self._close()
 
@@ -88,7 +89,8 @@ class Watch:
         return DriveSnapshot(readings, before.written if before else None, after.written if after else None)
 
     def document(self, host_bytes: int | None, process_bytes: int | None) -> Document:
-        """What is known, for result.json and summary.json; both counts are the native side's, of measured phases."""
+        """The ``device`` object of result.json and summary.json. ``host_bytes``: written to the drives in measured
+        phases, ``process_bytes``: by the run's own process; both as spillway-native counts them, None: not known."""
         nand = self._programmed(host_bytes)
         last = self._stretches[-1][1].readings if self._stretches else ()
         return {
@@ -144,7 +146,7 @@ def _bounded(nand: Programmed, skew: int, host_bytes: int | None) -> Programmed:
     """The interval with what was written while the logs were read; no figure where that is too much of the whole."""
     if nand.value is None or not host_bytes or skew <= 0:
         return nand
-    around = skew * nand.value / host_bytes  # as many NAND bytes for each host byte as in the stretch
+    around = skew * nand.value / host_bytes  # as many NAND bytes for each host byte as in the span
     low, high = max(0.0, (nand.low or 0.0) - around), (nand.high or 0.0) + around
     if skew > MOST_SKEW * host_bytes:
         why = f"{100 * skew / host_bytes:.0f} % of the host's bytes fell into the reading of the logs: run longer"

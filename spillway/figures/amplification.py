@@ -4,8 +4,8 @@
     wa_device = NAND bytes programmed / host bytes written       (papers: WA2, WA-D)
     wa_total  = wa_app * wa_device                               (papers: WA)
 
-User bytes: key and value sizes of acknowledged writes. Host bytes: what reaches the drive, counted at its door. NAND
-bytes: everything programmed, whatever its cause. Bytes are what is stored; ratios are derived where they are shown.
+User bytes: key and value sizes of acknowledged writes. Host bytes: what reaches the drive, counted in its host
+interface. NAND bytes: everything programmed, whatever its cause. Bytes are stored; ratios are derived where shown.
 A ratio whose denominator is 0, or one of whose terms is not known, is None: never 0 and never infinite.
 """
 

@@ -1,6 +1,6 @@
-"""What a run cost to the end: its measured phases and the settling after them, on one bill.
+"""The total cost of a run: its measured phases and the settling after them, counted together.
 
-A store that puts work off looks fast until the work is due. So the phases ``settle`` (what was spilled brought back,
+A store that defers work looks fast until the work is due. So the phases ``settle`` (what was spilled brought back,
 memtables flushed, compactions ended) are counted together with what is measured: the time until the same user writes
 are in their place, and the bytes that it took.
 """
@@ -16,7 +16,8 @@ Document = dict[str, Any]
 
 
 def bill(rows: Sequence[Row], phases: Sequence[Document]) -> Document | None:
-    """Figures over the measured phases and every ``settle``; None where nothing is settled."""
+    """Figures over the measured phases and every ``settle``: user, host and NAND bytes, their ratios, seconds and
+    operations a second. None where the run has no ``settle``. ``rows``: samples of all phases, in order."""
     settling = {phase["name"] for phase in phases if phase["workload"] == "settle"}
     if not settling:
         return None

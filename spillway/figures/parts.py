@@ -1,4 +1,4 @@
-"""The two parts of a steady run: the burst before the steady part, and the steady part.
+"""The burst of a steady run, and its steady part.
 
 Sums over samples, and ratios of sums; a sample belongs to the part in which its end lies. Latencies of samples cannot
 be added up: the worst write is the largest of theirs.
@@ -24,7 +24,7 @@ def parts(rows: Sequence[Row], verdict: Verdict) -> Document | None:
 
 
 def split(rows: Sequence[Row], since_s: float) -> tuple[list[Row], list[Row]]:
-    """The measured rows up to ``since_s`` of measured time, and those behind it."""
+    """(rows up to ``since_s``, rows after it) of the measured rows; ``since_s`` counts measured seconds only."""
     before: list[Row] = []
     behind: list[Row] = []
     elapsed = 0.0

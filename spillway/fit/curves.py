@@ -110,8 +110,8 @@ def fit_lines(
 ) -> dict[int, LineFit]:
     """``fit_line`` for each k that occurs, ascending; all arguments one-dimensional and equally long.
 
-    ``relative`` weights the samples by ``relative_weights``. ``what`` is their name in the plural, for the sentence
-    when there are too few of them.
+    ``relative`` weights the samples by ``relative_weights``. ``what``: their name in the plural, for errors. Raises
+    SpillwayError as ``fit_line`` does.
     """
     threads = np.asarray(k)
     r, cost = np.asarray(r_percent, dtype=np.float64), np.asarray(page_cost_us, dtype=np.float64)
@@ -353,9 +353,10 @@ def _coefficients(form: _Form, theta: Array, values: Array) -> tuple[Coefficient
 
 
 def overshoot(curve: Callable[[ArrayLike], Array], k: ArrayLike, cost: ArrayLike) -> float:
-    """How far the curve leaves the band between neighbouring knots, relative to it, on a dense grid; 0: nowhere.
+    """How far the curve leaves the band between neighbouring knots, relative to it, on a dense grid; 0: nowhere. ``k``
+    ascending, ``cost`` (positive) of the same length.
 
-    ``k`` ascending. A pole between two knots makes this infinite or huge; a curve judged by its knots alone hides it.
+    A pole between two knots makes this infinite or huge; the residuals at the knots do not show it.
     """
     knots, values = quantity("k", k), quantity("cost", cost)
     grid = np.geomspace(knots[0], knots[-1], GRID_POINTS)

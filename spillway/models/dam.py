@@ -18,7 +18,7 @@ from spillway.models.arrays import Array, percent, quantity
 
 
 def page_transfers(records: ArrayLike, page_records: ArrayLike) -> Array:
-    """Whole pages for ``records`` that lie one after the other. Broadcasts."""
+    """ceil(N / B): page transfers for ``records`` that lie one after the other. Broadcasts (M1)."""
     return np.ceil(quantity("records", records, above=False) / quantity("page_records", page_records))
 
 

@@ -57,12 +57,12 @@ class Shape:
     max_file_bytes: int = 2 * MIB
     shared_bytes: float = 6.0  # of a key, with the one before it in a block: those of big-endian numbers, guess
     # The order of runs in virtual time on a small machine; spillway/suite/law.py takes each run's own. Source: guess
-    puts_per_s: float = 300_000.0  # of a writer that nothing holds up
+    puts_per_s: float = 300_000.0  # of a writer that is neither delayed nor stopped
     compaction_mb_s: float = 100.0  # bytes that compaction writes in a second, in MB
 
     @property
     def table_entry_bytes(self) -> float:
-        """Of one pair in a table."""
+        """Bytes of one pair in a table."""
         own = self.key_bytes - self.shared_bytes + SEQUENCE_BYTES + TABLE_ENTRY_BYTES + self.value_bytes
         return own * TABLE_OVERHEAD
 
@@ -87,7 +87,7 @@ class Written:
 
     @property
     def wa_app(self) -> float:
-        """Host bytes for each byte of user data."""
+        """Host bytes / user bytes (C1); no partial pages at the drive."""
         return (self.log_bytes + self.flush_bytes + sum(self.compaction_bytes)) / self.user_bytes
 
 
@@ -299,6 +299,6 @@ def fill_random(shape: Shape, pairs: float, keys: float | None = None) -> Writte
 
 
 def fill_s(shape: Shape, pairs: float, l0_tables: int) -> float:
-    """How long a writer takes for so many pairs."""
+    """Seconds in which a writer puts ``pairs`` pairs while L0 holds ``l0_tables`` tables."""
     delay = DELAY_S if l0_tables >= L0_SLOWDOWN else 0.0
     return pairs * (1.0 / shape.puts_per_s + delay)

@@ -54,7 +54,8 @@ class Curve:
     cost_us: tuple[float, ...]
 
     def latency_us(self, k: ArrayLike) -> Array:
-        """k c(k), between the measured k by powers of k; below the first as at the first, beyond the last saturated."""
+        """k c(k), us. Interpolated between the measured k as a power of k; below the first c is constant, beyond the
+        last the drive is saturated and k c(k) grows as k."""
         at = np.asarray(k, dtype=np.float64)
         ks = np.array(self.k)
         # More in flight never makes a drive slower than fewer: what noise says otherwise is pooled.
@@ -64,7 +65,7 @@ class Curve:
 
     @property
     def saturated_us(self) -> float:
-        """c(oo): what one operation takes of a drive that is busy."""
+        """c(oo), us: time per operation of a saturated drive, at the largest measured k."""
         return min(self.cost_us)
 
 
@@ -75,7 +76,7 @@ def between(empty: Curve, full: Curve, share_of_way: float) -> Curve:
 
 
 def hold_at_us(hold_us: float, write: Curve, full: Curve, growth: float = HOLD_GROWTH) -> float:
-    """W where pure writes cost ``write``, of a drive that has W = ``hold_us`` where they cost ``full``."""
+    """W(fill), us, where pure writes cost ``write``; ``hold_us`` is W of the full drive, whose writes cost ``full``."""
     return float(hold_us * (write.saturated_us / full.saturated_us) ** growth)
 
 

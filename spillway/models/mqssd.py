@@ -62,12 +62,12 @@ def _polynomial(coefficients: Sequence[float], at: Array) -> Array:
 
 @dataclass(frozen=True)
 class Saturating:
-    """a + b / (1 + (k / k0)^p): the same shape with four knobs, for few measured k (T30)."""
+    """a + b / (1 + (k / k0)^p): a curve of the same shape with four parameters, for few measured k (T30)."""
 
-    floor: float
-    gain: float
-    half_k: float
-    steepness: float
+    floor: float  # a, the limit for large k, us
+    gain: float  # b, us
+    half_k: float  # k0, where half of b is left
+    steepness: float  # p, without unit
 
     def __call__(self, k: ArrayLike) -> Array:
         """The function at ``k`` > 0, any shape."""

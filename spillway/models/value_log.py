@@ -52,13 +52,13 @@ class Separated:
 
     @property
     def wa_app(self) -> float:
-        """Host bytes for each byte of user data."""
+        """Host bytes / user bytes (C1); no partial pages at the drive."""
         tree = self.tree.flush_bytes + sum(self.tree.compaction_bytes)
         return (self.log_bytes + self.moved_bytes + tree) / self.user_bytes
 
 
 def record_bytes(key_bytes: int, value_bytes: int) -> int:
-    """Of a pair in the log."""
+    """Bytes of a record: pair, checksum, kind and two lengths (native/engine/vlog/record.h)."""
     lengths = sum(max(1, math.ceil(size.bit_length() / 7)) for size in (key_bytes, value_bytes))
     return RECORD_BYTES + lengths + key_bytes + value_bytes
 

@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM while something is under way: noted, passed on to the native process, and no exception.
+"""Ctrl-C and SIGTERM during a run: noted and passed on to the native process; no exception is raised.
 
-An exception that comes wherever a program happens to be would throw away what was measured before it: between two runs,
-while figures are summed up. So whoever has something to keep asks ``requested`` between its steps.
+An exception at an arbitrary place would lose what was measured before it, for example between two runs. So a caller
+that has results to keep checks ``requested`` between its steps.
 """
 
 import signal
@@ -24,9 +24,9 @@ GRACE_S = 120.0
 
 
 class Interruption:
-    """The handler of both signals. The first asks the process under way to end cleanly; ``GRACE_S`` after it, or by a
-    signal later than ``ONE_REQUEST_S``, it is ended at once. Where none is under way, that one is a KeyboardInterrupt.
-    """
+    """The handler of SIGINT and SIGTERM. The first signal asks the running native process to end cleanly. The process
+    is killed ``GRACE_S`` later, or by another signal that comes more than ``ONE_REQUEST_S`` after the first. Without a
+    running process the second signal raises KeyboardInterrupt."""
 
     def __init__(self) -> None:
         """Nothing was asked yet."""
@@ -54,7 +54,7 @@ class Interruption:
 
     @contextmanager
     def passed_on_to(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
-        """Within the block signals go to ``process``, one that came before it too."""
+        """Within the block signals are passed on to ``process``, including one that came before the block."""
         self._process = process
         if self.requested:
             self._send(signal.SIGINT)
@@ -70,8 +70,8 @@ class Interruption:
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Within the block signals are noted: by the block around this one, where there is one. Outside of the main thread,
-    which alone may handle signals, nothing is ever asked."""
+    """Within the block signals are noted by the Interruption that it yields; nested blocks share the outermost one.
+    Outside of the main thread, which alone may handle signals, ``requested`` stays False."""
     if threading.current_thread() is not threading.main_thread():
         yield Interruption()
         return

@@ -78,14 +78,15 @@ def _is_executable(path: Path) -> bool:
 
 
 def executable_sha256() -> str:
-    """Which spillway-native there is; the version alone does not tell two builds apart."""
+    """SHA-256 of spillway-native, in hexadecimal: two builds may have the same version. Raises SpillwayError where
+    there is none."""
     path = find_native()
     return _digest(path, path.stat().st_mtime_ns)
 
 
 def modules_sha256() -> dict[str, str]:
-    """The engines that are objects of their own, by file name: found where spillway-native looks for them
-    (native/engine/modules.h)."""
+    """File name → SHA-256 of the engines that are modules, where spillway-native looks for them
+    (native/engine/modules.h). Raises SpillwayError where there is no spillway-native."""
     named = os.environ.get("SPILLWAY_ENGINES")
     directories = named.split(":") if named else [str(find_native().resolve().parent.parent / "lib")]
     found: dict[str, str] = {}
@@ -97,7 +98,8 @@ def modules_sha256() -> dict[str, str]:
 
 
 def build_sha256() -> str:
-    """spillway-native and its modules: two builds whose runs may differ have different ones."""
+    """SHA-256 over spillway-native and its modules: it differs between builds whose runs may differ. Raises
+    SpillwayError where there is no spillway-native."""
     whole = "".join(f"{name} {digest}\n" for name, digest in modules_sha256().items())
     return hashlib.sha256((executable_sha256() + "\n" + whole).encode()).hexdigest()
 
@@ -114,12 +116,15 @@ def run_native(
     answer: Answer | None = None,
     held: tuple[int, ...] = (),
 ) -> Event:
-    """Runs a command to its end and returns its ``result``; every other event goes to ``on_event``, and then to
-    ``answer``: what that returns is sent as a command (of `run`). The process inherits the handles ``held``, and so the
-    locks on them: it may outlive this one for some seconds.
+    """Runs a command to its end and returns its ``result`` event, which has ``complete: false`` where the run was ended
+    early.
 
-    A ``result`` with ``complete: false`` was ended early. Raises SpillwayError with the native side's own sentence
-    when it refuses the request, RunFailed when the work failed.
+    Every other event goes to ``on_event`` and then to ``answer``; what ``answer`` returns is sent as a command (of
+    `run`). The process inherits the file descriptors ``held`` and so the locks on them; it may outlive this one for
+    some seconds.
+
+    Raises SpillwayError with the native side's sentence where it refuses the request, RunFailed (or another error of
+    FAILURES) where the work failed.
     """
     with _started(command, held) as (process, complaints, interruption):
         assert process.stdin is not None
@@ -213,7 +218,7 @@ class Conversation:
         raise Interrupted(f"spillway-native {self._command} was ended before it had measured enough.")
 
     def end(self) -> Event:
-        """Ends the conversation; its ``result``."""
+        """Ends the conversation and returns its ``result``. Raises as ``ask`` does."""
         result = self.ask({"end": True}, "result")
         self._process.wait()
         return result
@@ -221,7 +226,8 @@ class Conversation:
 
 @contextmanager
 def converse(command: str, on_event: Callable[[Event], None] | None = None) -> Iterator[Conversation]:
-    """Starts a command that is a conversation; it is ended with the block, whatever became of it."""
+    """Starts a command that is a conversation and ends its process with the block. Raises SpillwayError where there is
+    no spillway-native."""
     with _started(command) as (process, complaints, interruption):
         assert process.stdin is not None
         try:
@@ -273,8 +279,8 @@ def _read(stdout: IO[bytes], on_event: Callable[[Event], None] | None, answers: 
 
 
 def parse_events(lines: Iterator[bytes] | IO[bytes]) -> Iterator[Event]:
-    """The events of a stream of JSON lines, each checked for the fields that a reader relies on. Raises
-    SpillwayError."""
+    """The events of a stream of JSON lines, each checked for its REQUIRED_FIELDS. Raises RunFailed for a line that is
+    no event of the contract, SpillwayError for another version of the contract."""
     for number, line in enumerate(lines, start=1):
         try:
             event = json.loads(line)

@@ -1,4 +1,4 @@
-"""The spill store of a database: what is in it, and the way back, through `spillway-native`."""
+"""The spill store of a database: what is in it, and its rollback, through `spillway-native`."""
 
 from pathlib import Path
 from typing import Any
@@ -27,12 +27,14 @@ def place(path: Path, database: Path | None) -> Document:
 
 
 def show(path: Path, database: Path | None = None) -> Document:
-    """What lies there, every checksum verified. Changes nothing."""
+    """The generations of a spill store, with every checksum verified (contract/README.md). Changes nothing. Raises
+    SpillwayError."""
     return run_native("spill-show", place(path, database))
 
 
 def drain(path: Path, database: Path | None = None, abandon: bool = False) -> Document:
-    """Brings back into the database what its spill store holds; with ``abandon`` gives it up. Raises SpillwayError."""
+    """Writes what the spill store holds into its database; with ``abandon`` removes it from the spill store instead.
+    Raises SpillwayError."""
     request = place(path, database)
     if "database" not in request:
         raise SpillwayError(f"{path} does not say where its database is; add --database DIRECTORY.")

@@ -1,4 +1,4 @@
-"""One way of running a plan, everything resolved, and the request that the native side takes of it."""
+"""One arm of a plan, with every key resolved, and its request to the native side."""
 
 import hashlib
 import re
@@ -27,7 +27,7 @@ LONGEST_SLUG = 200  # of the 255 bytes that file systems take; repetitions appen
 
 @dataclass(frozen=True)
 class Arm:
-    """One way of running the plan: everything resolved, nothing left to a default."""
+    """One configuration that the plan runs, with every key resolved."""
 
     name: str
     settings: dict[str, Any]  # ARM_KEYS by their dotted names
@@ -94,7 +94,7 @@ class Arm:
         return own | {"partition": self.settings["initial.partition"], "partition_bytes": self.settings["fs.size"] or 0}
 
     def has_estimate(self) -> bool:
-        """A drive model watches what a plain directory's run writes."""
+        """Whether a drive model receives the writes of this run on a plain directory."""
         return bool(self.settings["drive.estimate.preset"] or self.settings["drive.estimate.preset_file"])
 
     def _estimate(self) -> Document:
@@ -111,7 +111,8 @@ class Arm:
         }
 
     def capacity_bytes(self) -> int | None:
-        """The drive's logical capacity, where the plan or its preset states one."""
+        """The drive's logical capacity in bytes; None where neither plan nor preset states one. Raises SpillwayError
+        for a preset whose capacity is no size."""
         if self.settings["drive.kind"] == "directory":
             return None
         if "capacity.capacity_bytes" in self.drive_set:
@@ -119,15 +120,17 @@ class Arm:
         return self.preset_capacity_bytes()
 
     def preset_capacity_bytes(self) -> int | None:
-        """What the preset alone says, to tell whether this arm's drive is a scaled one."""
+        """The preset's own capacity in bytes: another one than the arm's means a scaled drive. Raises SpillwayError."""
         return whole_drive(self.preset_path(), self.drive_set)[0]
 
     def preset_physical_bytes(self) -> float | None:
-        """The flash of a drive of the preset's own capacity, but for what whole erase blocks add; None: not known."""
+        """Flash of a drive of the preset's own capacity, in bytes, without what whole erase blocks add; None: not
+        known. Raises as ``capacity_bytes``."""
         return whole_drive(self.preset_path(), self.drive_set)[1]
 
     def estimate_whole_drive(self) -> tuple[int | None, float | None]:
-        """The same of the estimate's drive: its preset's own capacity, and the flash of that."""
+        """(capacity, flash) of the estimate's preset, in bytes, as ``preset_capacity_bytes`` and
+        ``preset_physical_bytes``. Raises as ``capacity_bytes``."""
         get = self.settings
         return whole_drive(preset_path(get["drive.estimate.preset"], get["drive.estimate.preset_file"]), {})
 
@@ -159,13 +162,13 @@ def native_name(key: str) -> str:
 
 
 def settings_of(table: str) -> dict[str, str]:
-    """The keys of ``[engine.TABLE]``, and their names in a request."""
+    """The keys of ``[engine.TABLE]`` → their names in a request."""
     return {key: native_name(key) for key in ARM_KEYS if key.startswith(f"engine.{table}.")}
 
 
 def by_keys_of_a_plan(message: str, target: str) -> str:
-    """What the native side says of a request, with a plan's keys where the request has other names for them.
-    ``target``: the request's kind, drive.kind of a plan."""
+    """The native side's ``message`` about a request, with the plan's keys in the place of the request's fields.
+    ``target``: drive.kind of the plan."""
     capacity = "drive.capacity" if target == "emulated" else "drive.estimate.capacity"
     # "--set: " is how the native side calls all of a drive that comes with a request.
     message = re.sub(r"^--set: capacity\.capacity_bytes\b", capacity, message)
@@ -184,7 +187,7 @@ def _requested(phase: dict[str, Any]) -> Document:
 
 
 def slug(name: str) -> str:
-    """A name as a directory's name; a long one is cut, and told from others by a digest."""
+    """A name as a directory's name; a long one is cut, and a digest keeps it distinct."""
     words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
     if len(words) <= LONGEST_SLUG:
         return words

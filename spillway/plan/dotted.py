@@ -18,7 +18,8 @@ Document = dict[str, Any]
 
 
 def parse_override(override: str) -> tuple[list[str], Any]:
-    """``a.b=value``: the value as TOML where it is that, else as a text."""
+    """(key in parts, value) of ``a.b=value``; the value as TOML where it is valid TOML, else as text. Raises
+    SpillwayError where it is no ``KEY=VALUE``."""
     key, text = split_setting(override)
     try:
         document = toml.loads(f"value = {text}")
@@ -28,7 +29,7 @@ def parse_override(override: str) -> tuple[list[str], Any]:
 
 
 class NoElement(SpillwayError):
-    """A dotted key names an element that its list does not have. ``where``: what asked for it."""
+    """A dotted key names a list's element that does not exist. ``where``: what named it."""
 
     def __init__(self, where: str, sentence: str) -> None:
         """Of one key."""
@@ -57,7 +58,8 @@ def put(document: Document, key: list[str], value: Any, where: str) -> None:
 
 
 def look_up(document: Document, key: list[str]) -> Any:
-    """The value that a dotted key names and ``put`` has set; None where there is none."""
+    """The value of a dotted key; None where there is none. Raises NoElement for a list's element that does not
+    exist."""
     node: Any = document
     for part in key:
         node = _element(node, part, ".".join(key)) if isinstance(node, list) else node.get(part)
@@ -107,7 +109,7 @@ def pairs(table: Document, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def overlay(base: Document, top: Document) -> Document:
-    """``base`` with what ``top`` says of the same keys, table by table; ``base`` itself is changed."""
+    """``base`` with the values of ``top`` over its own, table by table. Changes and returns ``base``."""
     for key, value in top.items():
         if isinstance(value, dict) and isinstance(base.get(key), dict):
             overlay(base[key], value)
@@ -129,7 +131,7 @@ def flatten(document: Document, prefix: str = "") -> dict[str, Any]:
 
 
 def shared_by(documents: list[Document]) -> Document:
-    """What all documents have alike, table by table."""
+    """The values that all documents have in common, table by table."""
     first, *others = documents
     shared: Document = {}
     for key, value in first.items():
@@ -141,7 +143,7 @@ def shared_by(documents: list[Document]) -> Document:
 
 
 def without(document: Document, shared: Document) -> Document:
-    """A document less what ``shared_by`` found that it shares."""
+    """``document`` without the values of ``shared``."""
     own: Document = {}
     for key, value in document.items():
         if isinstance(value, dict):

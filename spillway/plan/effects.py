@@ -4,7 +4,7 @@ A plan says some things for several runs at once, so a key is held against all t
 above the arms against every arm and preparation, an arm's own key against that arm at every point, a key of the sweep
 against every point, ``--set`` against what is run. It is refused where it has an effect in none of them. A key of the
 plan is held against the runs both as they are written and as ``--set`` has them: ``--set`` may be what gives it its
-effect. What ``--set`` has left without effect is told and not refused: nobody has to rewrite a plan to try it on
+effect. What ``--set`` has left without effect is printed and not refused: nobody has to rewrite a plan to try it on
 another drive.
 
 A phase's key is held against the phase at all points in the same way. Its default says what holds in any case, so it is
@@ -55,7 +55,7 @@ class NoEffect:
 
     owner: str  # what it belongs to
     here: str  # what the run has instead
-    remedy: str = ""  # what to do if its effect is wanted, beside leaving it out
+    remedy: str = ""  # what to do if its effect is wanted
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class RunKeys:
         return [key for key, value in values.items() if value not in _NOTHING]
 
     def says(self, key: str) -> bool:
-        """Whether it says a key; of a phase by its index or its name."""
+        """Whether the plan gives the key; a phase is named by index or name."""
         if key.startswith("phases."):
             return key.split(".", 2)[-1] in self.phase(key)
         return self.values.get(key) not in _NOTHING
@@ -115,7 +115,7 @@ class RunKeys:
 
     @cached_property
     def drive(self) -> Traits | None:
-        """What its drive model can; None where it has none, or the preset cannot be read."""
+        """Traits of its drive model; None where it has none, or the preset cannot be read."""
         table = "drive.estimate." if self.on_directory else "drive."
         name, file = self[f"{table}preset"], self[f"{table}preset_file"]
         path = preset_path(name, self.directory / file if isinstance(file, str) and file else None)
@@ -311,7 +311,7 @@ def check_layer(keys: Iterable[str], runs: Sequence[RunKeys], label: str) -> Non
 
 def lost(keys: Iterable[str], written: Sequence[RunKeys], runs: Sequence[RunKeys]) -> list[str]:
     """The keys that have an effect in the plan as it is written, and none in the runs that --set has made of it; each
-    with why. A key that --set has taken away is not told."""
+    with why. A key that --set has removed is not listed."""
     before = keys_without_effect(keys, written)
     after = keys_without_effect((key for key in keys if key not in before), runs)
     return [f"{key} ({_here(idle)})" for key, idle in after.items()]

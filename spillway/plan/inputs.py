@@ -1,4 +1,4 @@
-"""The files that runs read beside their plan: presets, states of drives, and times of arrival.
+"""The files that runs read besides their plan: presets, states of drives, and times of arrival.
 
 A plan names them, so its resolved form stays the same when they are changed. What was run before such a change is not
 what the plan stands for now.
@@ -27,7 +27,8 @@ def files_of(arms: Iterable[Arm]) -> list[Path]:
 
 
 def sha256_of(arms: Iterable[Arm]) -> str:
-    """Of the names and contents of ``files_of``, wherever they lie; one that cannot be read counts by its name."""
+    """SHA-256 of the names and contents of ``files_of``, without their directories. A file that cannot be read counts
+    by its name."""
     digests = []
     for path in files_of(arms):
         try:

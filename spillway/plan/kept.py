@@ -94,7 +94,8 @@ def request(run: Run, place: Path, note: Document) -> Document:
 
 
 def check_there(preparations: Sequence[Run], runs: Sequence[Run], place: Path) -> None:
-    """Every state that a run starts from is there, or is made by a run before it. Raises SpillwayError."""
+    """Raises SpillwayError where a run starts from a state that is not in ``place`` and that no preparation or earlier
+    run leaves."""
     made: set[Path] = set()
     for run in [*preparations, *runs]:
         get, where = run.settings, place_of(run, place)
@@ -110,8 +111,8 @@ def check_there(preparations: Sequence[Run], runs: Sequence[Run], place: Path) -
 
 
 def fingerprint(run: Run, request: Document, place: Path, executable: str, inputs: str) -> str:
-    """What a preparation is, as far as it decides on the state that it leaves: SHA-256 of its request, of the files
-    that this names (``inputs``), of the state it starts from and of ``spillway-native``."""
+    """SHA-256 of what decides on the state that a preparation leaves: its request, its files (``inputs``, a digest),
+    the state it starts from, and spillway-native (``executable``, a digest)."""
     asked = {key: value for key, value in request.items() if key not in ("directory", "kept")}
     start = read_state(place_of(run, place) / run.settings["kept.from"]) if run.settings["kept.from"] else None
     whole = {

@@ -38,7 +38,7 @@ WORKLOADS = (
 )
 # Engines by name, as native/engine/factory/factory.cc knows them; a build may lack some, which it says itself.
 ENGINES = ("rocksdb", "spillway", "raw", "leveldb", "leveldb-vlog", "wiredtiger")
-# What keeps RocksDB's writers going, or does not.
+# What RocksDB does as a write stall comes near.
 POLICIES = ("slowdown", "no-slowdown", "adoc")
 # The talk's four ways to the start of a test (B4, B14): initial.kind of the drive before it was
 # partitioned, and initial.partition.
@@ -86,7 +86,7 @@ def flag(value: Any, where: str) -> bool:
 
 
 def whole(least: int, most: int = MOST_WHOLE) -> Check:
-    """Makes a Check of whole numbers from ``least`` to ``most``. Raises SpillwayError when it is called."""
+    """A Check of whole numbers from ``least`` to ``most``; the Check raises SpillwayError."""
 
     def check(value: Any, where: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
@@ -99,8 +99,8 @@ def whole(least: int, most: int = MOST_WHOLE) -> Check:
 
 
 def number(least: float, most: float = float("inf"), *, above: bool = False) -> Check:
-    """Makes a Check of numbers from ``least`` to ``most``; ``above`` leaves out ``least`` itself. Raises SpillwayError
-    when it is called."""
+    """A Check of numbers from ``least`` to ``most``, without ``least`` itself where ``above``; the Check raises
+    SpillwayError."""
 
     def check(value: Any, where: str) -> float:
         good = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MOST_NUMBER
@@ -114,7 +114,7 @@ def number(least: float, most: float = float("inf"), *, above: bool = False) -> 
 
 
 def size(value: Any, where: str) -> int:
-    """Bytes, with or without a unit."""
+    """A Check: takes a size in bytes, with or without a unit. Raises SpillwayError."""
     return parse_size(value, where)
 
 
@@ -134,7 +134,7 @@ def table(value: Any, where: str) -> dict[str, Any]:
 
 
 def one_of(*choices: str) -> Check:
-    """Makes a Check that takes one of ``choices``. Raises SpillwayError when it is called."""
+    """A Check that takes one of ``choices``; the Check raises SpillwayError."""
 
     def check(value: Any, where: str) -> str:
         if value not in choices:
@@ -145,7 +145,7 @@ def one_of(*choices: str) -> Check:
 
 
 def names_of(*choices: str) -> Check:
-    """Makes a Check of lists with at least one of ``choices``, each once. Raises SpillwayError when it is called."""
+    """A Check of lists with one or more of ``choices``, each at most once; the Check raises SpillwayError."""
 
     def check(value: Any, where: str) -> list[str]:
         words = value if isinstance(value, list) else []
@@ -167,7 +167,7 @@ def engine(value: Any, where: str) -> str:
 
 
 def optional(inner: Check) -> Check:
-    """What ``inner`` takes, or nothing at all."""
+    """A Check that takes what ``inner`` takes, or None."""
 
     def check(value: Any, where: str) -> Any:
         return None if value is None else inner(value, where)
@@ -260,7 +260,7 @@ ARM_KEYS: dict[str, Key] = {
     "load.num": Key(1_000_000, whole(1)),  # db_bench's default
     "steady.tests": Key(None, optional(names_of(*STEADY_TESTS))),
 }
-# What each engine has beside its options: of the keys above, `engine.policy` and the tables `engine.NAME`.
+# What each engine has besides its options: of the keys above, `engine.policy` and the tables `engine.NAME`.
 ENGINE_SETTINGS = {"rocksdb": ("policy", "adoc"), "spillway": ("policy", "spill"), "leveldb-vlog": ("vlog",)}
 OPEN_TABLES = ("drive.set", "engine.options", "ycsb")
 

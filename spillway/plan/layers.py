@@ -1,5 +1,5 @@
-"""The layers of a plan, and what they come to for each run: what stands above the arms, an arm or a preparation, a
-point of the sweep, and what the command line sets."""
+"""The layers of a plan and their result for each run: keys above the arms, an arm's or a preparation's, a point's of
+the sweep, and the command line's."""
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from spillway.plan.keys import OPEN_TABLES
 from spillway.plan.sweep import Point
 
 Document = dict[str, Any]
-Overrides = dict[str, tuple[list[str], Any]]  # by what asked for them
+Overrides = dict[str, tuple[list[str], Any]]  # by the option that gave them
 Runs = Callable[[Document, Sequence[Point], Overrides], list[RunKeys]]  # of a table at points
 
 NOT_INHERITED = ("kept", "phases")  # by a preparation, from what stands above it; but kept.directory is
@@ -109,7 +109,7 @@ class Layers:
             )
 
     def lost(self) -> list[str]:
-        """Keys of the plan that the command line has left without effect, each with why."""
+        """Keys of the plan that the command line has left without effect, each with why. Raises SpillwayError."""
         written = self._all(self.written_points, {})
         if not self._is_changed or any(run.is_resolved for run in written):
             return []
@@ -163,7 +163,8 @@ class Layers:
 
 
 def keys_of(name: str, parts: Sequence[str], value: Any) -> list[str]:
-    """The keys that a value of the command line gives: of a table or of phases each of them, else ``name`` itself."""
+    """The dotted keys that a value of the command line sets: of a table or of phases each key in it, else ``name``.
+    Raises SpillwayError."""
     is_opened = any(name == table or name.startswith(table + ".") for table in OPEN_TABLES)
     if is_opened or not isinstance(value, dict | list) or (parts[0] == "phases" and len(parts) > 1):
         return [name]
@@ -173,13 +174,13 @@ def keys_of(name: str, parts: Sequence[str], value: Any) -> list[str]:
 
 
 def keys_given(override: str) -> list[str]:
-    """The keys that a ``key=value`` of the command line gives."""
+    """The dotted keys that a ``key=value`` of the command line sets. Raises SpillwayError."""
     parts, value = parse_override(override)
     return keys_of(".".join(parts), parts, value)
 
 
 def run_keys_of(document: Document, directory: Path = Path(), *, measures: bool = True) -> RunKeys:
-    """What a document of a run says; ``directory``: that its paths are relative to."""
+    """The RunKeys of a run's document; its paths are relative to ``directory``."""
     phases = document.get("phases")
     flat = flatten({key: value for key, value in document.items() if key != "phases"})
     return RunKeys(flat, phases if isinstance(phases, list) else [], measures, directory)

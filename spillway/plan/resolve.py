@@ -50,7 +50,7 @@ class ArmReader:
     plan_dir: Path
     shared: Document
     tables: list[Document]
-    overrides: dict[str, tuple[list[str], Any]]  # by what asked for them
+    overrides: dict[str, tuple[list[str], Any]]  # by the option that gave them
     properties: Document  # of YCSB, from the command line
     own_tables: list[Document] = field(default_factory=list)  # of the preparations
 

@@ -227,7 +227,7 @@ def words_of(value: Any) -> str:
 
 
 def tick(key: str, value: Any) -> str:
-    """A value of an axis as it stands on the axis: bytes with a unit where the key says that they are bytes."""
+    """A value as a tick label of its axis; bytes get a unit where the key ends in a name of bytes."""
     last = key.rpartition(".")[2]
     if isinstance(value, int) and not isinstance(value, bool):
         in_bytes = value >= 1024 and ("bytes" in last or "size" in last or last == "capacity")
@@ -236,10 +236,10 @@ def tick(key: str, value: Any) -> str:
 
 
 def axes_of(points: Sequence[Mapping[str, Any]]) -> list[Axis]:
-    """The axes that points lie on, from the points alone.
+    """The axes that points lie on, from the points alone; a key with one value is none.
 
-    A key whose value follows from that of an earlier axis (``load.num`` beside ``load.value_bytes``) is no axis of
-    its own but goes along with it; a key with one value is none.
+    A key whose value follows from an earlier axis's (``load.num`` from ``load.value_bytes``) is no axis of its own; it
+    is in that axis's ``along``.
     """
     axes: list[Axis] = []
     for key in dict.fromkeys(key for point in points for key in point):

@@ -28,7 +28,7 @@ Units = NDArray[np.int64]
 
 
 def valid_shares(op: float, regions: int = REGIONS) -> NDArray[np.float64]:
-    """v of each region, in the order in which they are written."""
+    """v of each region, one value for each, in the order of writing."""
     lowest = 1 - 1 / (0.5 / op + 0.7)
     shares = np.linspace(1.0, lowest, regions)
     space = np.cumsum(1 / shares)
@@ -37,12 +37,13 @@ def valid_shares(op: float, regions: int = REGIONS) -> NDArray[np.float64]:
 
 
 def unwritten_share(op: float) -> float:
-    """Of the LBAs, those that no write reaches: fio's w is an approximation, and by it too much is written again."""
+    """The share of LBAs that no write reaches, which is above 0 because fio's w is an approximation."""
     return 1 - len(np.unique(sprandom_order(UNITS, op, 1))) / UNITS
 
 
 def sprandom_order(logical_units: int, op: float, seed: int, regions: int = REGIONS) -> Units:
-    """The units in the order in which they are written, physical capacity in all."""
+    """The units (0 to ``logical_units`` - 1) in the order of writing, some of them more than once: about (1 + op)
+    ``logical_units`` in all. The same seed gives the same order."""
     physical = logical_units + math.ceil(logical_units * op)
     size = physical // regions
     random = np.random.default_rng(seed)

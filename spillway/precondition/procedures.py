@@ -1,4 +1,4 @@
-"""The four ways in which a test of a partition may begin, by the names that plans have for them (docs/PLANS.md).
+"""The four states in which a test of a partition may begin, by the names that plans have for them (docs/PLANS.md).
 
 Source: Didona et al., the pitfalls talk (B4): a drive that was used all over or one that was trimmed, partitioned; the
 partition trimmed, or preconditioned.
@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Procedure:
-    """``used``: the drive was used all over before. ``preconditions``: the partition is written by fio."""
+    """A state at the start of a test. ``used``: the whole drive was written before. ``preconditions``: fio writes the
+    partition."""
 
     used: bool
     preconditions: bool

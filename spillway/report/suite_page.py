@@ -1,4 +1,4 @@
-"""The report of a suite: every figure redrawn from its runs, what was published beside it, a verdict for each claim."""
+"""The report of a suite: every figure redrawn from its runs with the published one, a verdict for each claim."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

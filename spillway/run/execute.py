@@ -39,11 +39,11 @@ DATABASE = "database"  # in a data directory, beside its owner's mark: an engine
 
 @dataclass
 class Progress:
-    """What has been run so far."""
+    """What has been run so far, and how it ended."""
 
     repetitions: dict[str, list[Document]] = field(default_factory=dict)  # summaries by arm
     versions: Document = field(default_factory=dict)
-    prepared: Document = field(default_factory=dict)  # what became of each preparation, by the state that it keeps
+    prepared: Document = field(default_factory=dict)  # result of each preparation, by the state that it keeps
     failures: list[tuple[str, SpillwayError]] = field(default_factory=list)  # the run's label, and why it failed
     tried: int = 0  # runs of arms that were begun
     measured: bool = False  # there is a sample or a result of some arm, or a sample of a preparation that failed
@@ -54,7 +54,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Finished:
-    """A run directory that is in its place."""
+    """A run directory that has been written."""
 
     directory: Path
     summary: Document
@@ -64,7 +64,7 @@ class Finished:
     drive_full: bool = False  # every run that failed filled its drive
 
     def error(self, sentence: str) -> SpillwayError:
-        """Says ``sentence`` of the run's failure; a command that raises it ends with the run's exit code."""
+        """An error with ``sentence`` whose exit code is the run's."""
         kind = RunFailed if self.exit_code == RunFailed.exit_code else SpillwayError
         return kind(sentence)
 
@@ -117,8 +117,9 @@ def execute(
 
 
 def record_refusal(path: Path, out: Path, command: list[str], error: SpillwayError) -> Finished:
-    """A run directory of the plan at ``path`` that could not be resolved for what ``error`` says of another file. Its
-    plan.toml is the plan as it is written, below a line that says where."""
+    """Writes a run directory for the plan at ``path``, which could not be resolved because of another file (``error``).
+    Its plan.toml is the plan as it is written, after a line with its path. Raises SpillwayError where it cannot be
+    written."""
     text = f"# As it is written in {str(path.absolute())!r}, whose directory its relative paths begin in.\n"
     text += path.read_text(encoding="utf-8").removeprefix("\ufeff")
     plan = Plan(path, path.stem, "", [], [])

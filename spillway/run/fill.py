@@ -7,7 +7,7 @@ A trial is a run of the plan with another ``load.num``: it *fits* where every re
 does not where the drive fills. Bisection between 0 and what the partition could hold of bare pairs ends when the
 largest that fits and the smallest that does not lie within a share of that bound. In virtual time the engine writes as
 fast as the processor lets it, and its compaction debt, so the space that it takes, may be larger than on a drive that
-holds writers up.
+slows writers down.
 
 What this ignores: a store that fits may not fit at another seed or for longer phases; nothing says that every smaller
 data set fits. The two neighbours that the search ends with are what was seen; where all that was tried fits, or nothing
@@ -39,7 +39,7 @@ WITHIN = 0.01  # of the most pairs: some seven trials. Source: guess
 
 @dataclass(frozen=True)
 class Trial:
-    """One run: how many keys, whether they fit, and what was held. None: not known."""
+    """One run of the search. ``num``: its pairs. None: not known."""
 
     num: int
     fits: bool
@@ -57,7 +57,7 @@ class Trial:
 
 @dataclass
 class Search:
-    """What is known of an arm so far."""
+    """The state of the search for one arm; sizes in bytes."""
 
     arm: str
     capacity_bytes: int
@@ -77,7 +77,7 @@ class Search:
         return min((each for each in self.trials if not each.fits), key=lambda each: each.num, default=None)
 
     def next_num(self, within: float) -> int | None:
-        """What to try next; None where the two ends are near enough."""
+        """Pairs to try next; None where both ends are within ``within * most`` pairs of each other."""
         low = self.largest.num if self.largest else 0
         high = self.smallest_refused.num if self.smallest_refused else self.most + 1
         return (low + high) // 2 if high - low > max(1, int(within * self.most)) else None

@@ -1,4 +1,4 @@
-"""A recorded run again: what is refused, and how the figures of then and now stand to each other.
+"""Repeats a recorded run: what is refused, and how its figures compare with the recorded ones.
 
 Three bases, from the strongest to the weakest:
 
@@ -118,12 +118,12 @@ class ThenAndNow:
 
     @property
     def differing(self) -> list[Figure]:
-        """What is not as it was, beyond what is stated."""
+        """The figures that differ beyond the stated bounds."""
         return [each for each in self.figures if each.differs]
 
     @property
     def repeated(self) -> bool:
-        """Whether nothing differs beyond what is stated."""
+        """Whether no figure differs beyond the stated bounds."""
         return not self.differing
 
 
@@ -188,8 +188,8 @@ def _changed_preset(path: Path, figures: Document, plan: Plan, name: str) -> str
 
 
 def compare_then_and_now(then: Recorded, now: Path, within: float | None = None) -> ThenAndNow:
-    """The repetition ``now`` against the run of then. ``within``: how far figures may be apart that nothing else
-    judges, as a share. Raises SpillwayError."""
+    """Compares the run directory ``now`` with the recorded one. ``within``: most that figures without a better basis
+    may differ, as a share; None: no bound. Raises SpillwayError."""
     again = read_whole(now)
     figures: list[Figure] = []
     surroundings: list[str] = []
@@ -255,7 +255,8 @@ def _exact(arm: Arm, then: Side, now: Side) -> list[Figure]:
 
 
 def exact_counts(arm: Arm) -> tuple[str, ...]:
-    """The names of the counts that the arm's plan and a seed fix; none where a phase ends by time or by steadiness."""
+    """Names of the counts that the arm's plan and a seed determine; none where a phase ends by time or by
+    steadiness."""
     phases = arm.phases
     if any(phase.get("duration_s") is not None or phase.get("until") is not None for phase in phases):
         return ()
@@ -276,7 +277,7 @@ def _count(result: Mapping[str, Any], name: str) -> float | None:
 
 
 def _host(then: Document, now: Document) -> list[str]:
-    """What the manifests say beside what a comparison looks at."""
+    """What the manifests say besides what a comparison reads."""
     found = []
     facts: tuple[tuple[str, Callable[[Document], Any]], ...] = (
         ("Python", lambda manifest: table(manifest, "versions").get("python")),

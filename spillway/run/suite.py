@@ -1,7 +1,7 @@
 """Runs what of a suite is not done, plan by plan, into one directory.
 
     suite.json    which suite, its factor, and what there is of each plan
-    report.html   every figure redrawn, what was published beside it, a verdict for each claim
+    report.html   every figure redrawn with the published one, a verdict for each claim
     claims.csv    the verdicts
     laws.json     what was simulated for them, with its inputs
     PLAN/         a run directory for each plan
@@ -37,7 +37,7 @@ What = Literal["skipped", "begins", "ended", "failed", "refused", "interrupted"]
 
 @dataclass(frozen=True)
 class Step:
-    """What is told of a plan while a suite runs: what becomes of it, and its place among the plans."""
+    """One event of a suite's run: a plan, what happened to it, and its place among the plans."""
 
     plan: SuitePlan
     what: What
@@ -49,7 +49,7 @@ class Step:
 
 @dataclass
 class Outcome:
-    """What a suite's run came to."""
+    """The result of a suite's run."""
 
     directory: Path
     ran: int = 0

@@ -1,4 +1,4 @@
-"""From what a run recorded to what it says of itself: the figures of summary.json and their standing."""
+"""The figures of summary.json and their standing, from what a run recorded."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +31,8 @@ def summarise(
     failure: str,
     stalls: Sequence[Row] = (),
 ) -> Document:
-    """One arm's figures over its measured phases. ``failure``: why it could not be finished, or an empty text."""
+    """One arm's object in summary.json, over its measured phases. ``result``: the ``result`` event; ``rows``,
+    ``phases``, ``stalls``: as recorded. ``failure``: why the run ended early, or empty."""
     under: Document | None = result.get("drive")
     start: Document | None = result.get("start")
     figures = result if set(result) - {"drive", "start", "versions"} else _from_rows(rows, stalls)
@@ -345,7 +346,7 @@ def typical(repetitions: Sequence[Document]) -> Document:
 
 
 def standing_throughout(figures: Document) -> tuple[bool, str]:
-    """Of an arm's figures: whether it was steady in each of its repetitions, and what they rest on, in words."""
+    """Of an arm's figures: (steady in every repetition, the standing in words)."""
     words = str(figures["standing"]["words"])
     each = [bool(one.get("steady")) for one in figures.get("repetitions") or [figures]]
     if all(each) or not any(each):

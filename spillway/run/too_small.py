@@ -1,4 +1,4 @@
-"""Whether a suite's plans can be run at its scale, told before the first of them is.
+"""Whether a suite's plans can be run at its scale, checked before the first of them runs.
 
 Below some factor a cache or a drive is smaller than the least that its owner takes, two points of an axis are one, or a
 single value fills the drive. A plan's own checks and those of ``spillway-native`` see that from the plan alone. A plan

@@ -3,8 +3,8 @@
 The verdict is asked for again whenever there are a tenth more samples than at the last time. Each look is one more
 chance that noise passes for steadiness, so looks are few: some 25 between the first, at 25 samples, and 250.
 
-A burst may be level for as long as nobody knows, so a run that waits for steadiness also has to write 3 times the
-capacity, unless the plan asks for other tests (B13).
+How long a burst may be level is not known, so a run that waits for steadiness also has to write 3 times the
+capacity, unless the plan names other tests (B13).
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,11 @@ Document = dict[str, Any]
 
 
 def verdict_on(arm: Arm, rows: Sequence[Row], phases: Sequence[Document], host_bytes: float | None) -> Verdict:
-    """The verdict on the measured rows of a run, or of what there is of it. ``phases``: those that have ended.
+    """The verdict on the measured rows of a run, finished or not. ``phases``: those that have ended; ``host_bytes``:
+    written so far, None: not known.
 
-    The last sample of a phase that was ended by command is a piece of one, and is left out. A phase that was to go on
-    until the run is steady, and came to its limit, was not steady.
+    The last sample of a phase that was ended by command is cut short and left out. A phase with ``until = "steady"``
+    that reached its limit was not steady.
     """
     ended = {phase["name"] for phase in phases if phase.get("ended_by") == "command"}
     last = {row["phase"]: index for index, row in enumerate(rows)}
@@ -55,7 +56,7 @@ def verdict_on(arm: Arm, rows: Sequence[Row], phases: Sequence[Document], host_b
 
 
 class UntilSteady:
-    """Follows the events of one run and says when a phase of it is to end."""
+    """Follows the events of one run and ends a phase of it when the run has become steady."""
 
     def __init__(self, arm: Arm, rows: Sequence[Row]) -> None:
         """``rows``: the run's samples, as they are recorded."""
@@ -71,7 +72,7 @@ class UntilSteady:
         return bool(self._index)
 
     def answer(self, event: Document) -> Document | None:
-        """The command that the event calls for (contract/README.md); None: none."""
+        """The command that answers an event (contract/README.md); None: no command."""
         if event["event"] == "phase":
             self._ended.append(event)
         if event["event"] != "sample" or event["phase"] not in self._index or event["phase"] in self._answered:
@@ -87,7 +88,7 @@ class UntilSteady:
 
 
 def host_bytes_of(rows: Sequence[Row]) -> float | None:
-    """Written over the measured rows; None where one does not tell."""
+    """Host bytes written over the measured rows; None where a row has no such figure."""
     total = 0.0
     for row in measured(rows):
         written = row.get("host_bytes_written")

@@ -1,1 +1,1 @@
-"""Run directories: written beside their place, renamed when whole, read again; nothing here measures."""
+"""Run directories: written under a hidden name, renamed when whole, read again. Nothing here measures."""

@@ -1,4 +1,4 @@
-"""Run directories: everything a run left behind, complete enough to repeat it.
+"""Run directories: what a run has recorded, complete enough to repeat it.
 
     manifest.json   command, versions, host, seeds, start, whether it is complete
     plan.toml       the resolved plan; `spillway run` takes it as it is
@@ -8,8 +8,8 @@
     arms/NAME/      samples.csv, stalls.csv, phases.json, events.json, result.json and the preset of each arm (and
                     repetition)
 
-A run directory is written beside its place and renamed when it is whole (``spillway/rundir/stage.py``). Data goes one
-way: nothing here is read by what runs, and the report reads nothing else.
+A run directory is written under a hidden name and renamed when it is whole (``spillway/rundir/stage.py``). Data goes
+one way: a run reads none of it, and the report reads nothing else.
 """
 
 import csv
@@ -30,7 +30,8 @@ Document = dict[str, Any]
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file whole or not at all: beside its place, then renamed."""
+    """Writes a file whole or not at all: under a temporary name in the same directory, then renamed. Raises
+    SpillwayError where it cannot be written."""
     partial = path.with_name(f".{path.name}.partial")
     with explained(path):
         try:
@@ -44,12 +45,12 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, document: object) -> None:
-    """A document, readable by people."""
+    """Writes a document as indented JSON, whole or not at all. Raises SpillwayError where it cannot be written."""
     write_text(path, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
 class ArmRecorder:
-    """Takes an arm's events as they come and leaves its files. Rows reach the disk as they are recorded."""
+    """Writes the files of one repetition from its events. Rows are flushed to the file as they are recorded."""
 
     def __init__(self, directory: Path) -> None:
         """Starts the files in ``directory``, which is made."""
@@ -66,7 +67,7 @@ class ArmRecorder:
         self._writer: csv.DictWriter[str] | None = None  # the first row says which columns there are
 
     def add_sample(self, row: Row) -> None:
-        """Records one interval."""
+        """Appends one sample to samples.csv. Raises SpillwayError where it cannot be written."""
         self.rows.append(row)
         with explained(self.directory):
             self._begun(row).writerow(row)
@@ -90,7 +91,7 @@ class ArmRecorder:
         self.phases.append({name: value for name, value in event.items() if name != "event"})
 
     def finish(self, result: Document, preset: Path | None) -> None:
-        """Writes what is known at the end."""
+        """Writes the other files of the arm and a copy of ``preset``. Raises SpillwayError where it cannot."""
         self.close()
         with explained(self.directory):
             with (self.directory / "stalls.csv").open("w", encoding="utf-8", newline="") as file:
@@ -104,7 +105,7 @@ class ArmRecorder:
         write_json(self.directory / "result.json", result)
 
     def close(self) -> None:
-        """Lets go of the files, whatever became of the run."""
+        """Closes the files. Raises SpillwayError where buffered rows cannot be written."""
         if self._file.closed:
             return
         with explained(self.directory):
@@ -118,7 +119,8 @@ SEAL = "sha256"  # in its manifest: of each of these files, of the manifest itse
 
 
 def seal_refused(path: Path) -> None:
-    """Notes in the directory of a run that was refused how its files were left. Raises SpillwayError."""
+    """Adds SHA-256 digests of its files to the manifest of a refused run's directory, so that ``is_refused`` sees later
+    changes. Raises SpillwayError where it cannot be written."""
     manifest = {key: value for key, value in _read_json(path / "manifest.json").items() if key != SEAL}
     others = [name for name in OF_REFUSED if name != "manifest.json" and (path / name).is_file()]
     try:
@@ -129,8 +131,8 @@ def seal_refused(path: Path) -> None:
 
 
 def is_refused(path: Path) -> bool:
-    """Whether a run directory is of a run that was refused before anything was measured, and is as that has left it:
-    nothing was changed or added."""
+    """Whether ``path`` is the directory of a run that was refused before it measured anything, with every file as
+    ``seal_refused`` found it and none added."""
     try:
         files = {each.name: each for each in path.iterdir()}
         if not files.keys() <= set(OF_REFUSED) or not all(_is_plain(each) for each in files.values()):
@@ -158,12 +160,12 @@ def _digest_of(document: Document) -> str:
 
 
 def why_refused(run: "RunRecord") -> str:
-    """Why a run was refused before it measured anything, without a full stop; empty for any other."""
+    """Why a run was refused before it measured anything, as a clause; empty for any other run."""
     return str(run.manifest.get("failure")).rstrip(".") if run.manifest.get("refused") is True else ""
 
 
 def check_not_refused(run: "RunRecord") -> None:
-    """A run that was refused has nothing to be looked at but the reason. Raises SpillwayError."""
+    """Raises SpillwayError with the reason where the run was refused before it measured anything."""
     if why := why_refused(run):
         raise SpillwayError(
             f"{run.path}: the run was refused before it measured anything ({why}): mend that and run the plan again."
@@ -198,7 +200,8 @@ class RunRecord:
 
 
 def read_run(path: Path) -> RunRecord:
-    """Reads a run directory; refuses with one sentence what is none."""
+    """Reads a run directory with all samples. Raises SpillwayError where ``path`` is none, or a file of it is missing
+    or damaged."""
     _check_there(path)
     manifest, summary = _read_json(path / "manifest.json"), _read_json(path / "summary.json")
     found = _arms_of(path, manifest, summary)
@@ -207,7 +210,8 @@ def read_run(path: Path) -> RunRecord:
 
 
 def read_figures(path: Path) -> RunRecord:
-    """A run directory without the samples: its manifest, its plan and each arm's figures."""
+    """Reads a run directory without its samples: manifest, plan, and each arm's summary. Raises SpillwayError as
+    ``read_run`` does."""
     _check_there(path)
     manifest, summary = _read_json(path / "manifest.json"), _read_json(path / "summary.json")
     found = _arms_of(path, manifest, summary)
@@ -296,12 +300,13 @@ def _read_arm(directory: Path, name: str, figures: Document, is_failed: bool) ->
 
 
 def read_samples(directory: Path) -> list[Row]:
-    """The samples of a repetition in its directory, typed. Raises SpillwayError."""
+    """The samples in a repetition's directory, with numbers as numbers. Raises SpillwayError where samples.csv is
+    missing or damaged."""
     return _read_csv(directory / "samples.csv", are_columns)
 
 
 def read_phases(directory: Path) -> list[Document]:
-    """The phases of a repetition in its directory. Raises SpillwayError."""
+    """The phases in a repetition's directory. Raises SpillwayError where phases.json is missing or damaged."""
     path = directory / "phases.json"
     phases = _read_json(path)
     timed = isinstance(phases, list) and all(
@@ -314,17 +319,16 @@ def read_phases(directory: Path) -> list[Document]:
 
 
 def whole_directories(figures: Document) -> list[str]:
-    """Of an arm's figures, the directories of the repetitions that ran to their end."""
+    """The directories of those of an arm's repetitions that ran to their end, relative to the run directory;
+    ``figures``: the arm's object in summary.json."""
     several = [(each["directory"], each) for each in figures.get("repetitions", []) if each.get("directory")]
     ended = several or [(figures["directory"], figures["standing"])]
     return [directory for directory, end in ended if end.get("complete") and not end.get("failure")]
 
 
 def check_not_cut_off(directory: Path) -> None:
-    """samples.csv goes to the end of its phases, each of which ends with a sample. Raises SpillwayError.
-
-    REQUIRES: that the run has ended by itself.
-    """
+    """Raises SpillwayError where samples.csv ends before its last phase does; each phase ends with a sample. REQUIRES:
+    the run was not killed."""
     path = directory / "samples.csv"
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Directories that a process has to itself for as long as it works in them, and what killed ones have left.
+"""Directories that one process owns while it works in them, and the removal of those that killed processes left.
 
 Such a directory holds a mark that names its process and the directory itself, and the process holds a lock (flock) on
 it: so does whoever it has started to work there, by an inherited handle. A directory is left behind when nobody holds
@@ -35,7 +35,7 @@ State = Literal["left behind", "in use", "not ours"]
 
 @dataclass(frozen=True)
 class Owner:
-    """A process, as it can be told from all others."""
+    """What identifies a process on any machine that may share the file system."""
 
     pid: int
     started: int  # clock ticks since the boot; 0: not known
@@ -49,8 +49,8 @@ class Owner:
 
 
 def claim(directory: Path) -> int:
-    """Locks a directory that this process has just made, and marks it. Returns a handle that holds the lock until it
-    and its copies are closed. Raises OSError."""
+    """Locks and marks a directory that this process has just made. Returns a file descriptor; the lock is held until it
+    and every copy of it are closed. Raises OSError."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -69,21 +69,21 @@ def claim(directory: Path) -> int:
 
 
 def state_of(directory: Path) -> State:
-    """Whose a directory is now."""
+    """Whether a process holds ``directory``, has left it behind, or the directory is not ours."""
     with _looked_at(directory) as state:
         return state
 
 
 def remove_abandoned(directory: Path) -> State | Literal["removed"]:
-    """Removes a directory that was left behind; any other is as it was. Returns what became of it: it is left behind
-    still where something in it cannot be removed."""
+    """Removes a directory that was left behind, and leaves any other alone. Returns "removed", or its state; that is
+    still "left behind" where something in it cannot be removed."""
     with _looked_at(directory) as state:
         return "removed" if state == "left behind" and remove(directory) else state
 
 
 def remove(directory: Path) -> bool:
-    """Removes a directory that was claimed, its mark after all else: where that is cut short, or something cannot be
-    removed, the next sweep knows it. Returns whether it is gone."""
+    """Removes a claimed directory, its mark last: where removal is cut short or fails, ``remove_abandoned`` can finish
+    it. Returns whether the directory is gone."""
     try:
         for each in list(directory.iterdir()):
             if each.name != MARK:
@@ -98,8 +98,8 @@ def remove(directory: Path) -> bool:
 
 
 def remove_unmarked(directory: Path) -> bool:
-    """Removes a directory of a process that was killed before its mark was there: nothing else is in it. Returns
-    whether it is gone."""
+    """Removes an empty directory whose process was killed before it wrote its mark. Returns whether the directory is
+    gone."""
     partial = directory / f"{MARK}.partial"
     try:
         if directory.is_symlink() or directory.stat().st_uid != os.getuid():
@@ -177,8 +177,8 @@ def _owner_of(directory: Path, found: os.stat_result) -> Owner | None:
 
 
 def small_text(path: Path) -> str:
-    """Of a regular file that is no larger than a mark or a note; never waits for a writer, as a pipe would have it.
-    Raises OSError and ValueError."""
+    """The text of a regular file of at most MOST_BYTES. Never blocks, as reading a pipe could. Raises OSError, and
+    ValueError for any other file."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):

@@ -1,4 +1,4 @@
-"""Samples as flat rows: the one place that knows how an event's fields become columns of samples.csv.
+"""Samples as flat rows: how the fields of an event become columns of samples.csv.
 
 Units end the names; bytes, counts and seconds are of the interval, not cumulative. A cell is empty where there is no
 such figure: without a drive model the drive's columns are, but for the host's bytes, without a spill store its own, and
@@ -36,7 +36,8 @@ _TEXTS = ("phase", "stall_state", "stall_cause", "state", "cause")
 
 
 def columns_of(row: Row) -> tuple[str, ...]:
-    """The columns of samples.csv whose first row is ``row``; what the engine alone has stands between the rest."""
+    """The columns of a samples.csv whose first row is ``row``: ours, and between them the engine's own (causes of stall
+    and gauges)."""
     fixed = {*_COLUMNS_BEFORE, *_COLUMNS_BEHIND}
     return (*_COLUMNS_BEFORE, *(name for name in row if name not in fixed), *_COLUMNS_BEHIND)
 

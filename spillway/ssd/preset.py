@@ -20,7 +20,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Traits:
-    """What a drive is, as far as it decides which keys of a plan mean something to it."""
+    """The properties of a drive that decide which keys of a plan have an effect."""
 
     is_disk: bool
     compresses: bool
@@ -105,10 +105,11 @@ def preset_path(name: str, file: str | Path | None = None) -> Path | None:
 
 
 def whole_drive(path: Path | None, settings: Mapping[str, str]) -> tuple[int | None, float | None]:
-    """The logical capacity that a preset's file states, and the flash of such a drive but for what whole erase blocks
-    add; None: not known. ``settings``: keys that are set over the preset.
+    """(logical capacity, flash) in bytes of a preset's drive; None: not known. Flash is without what whole erase blocks
+    add. ``settings``: keys that are set over the preset.
 
-    T = U / (1 - spare_factor) or U * (1 + over_provisioning), whichever the settings or else the preset have.
+    T = U / (1 - spare_factor) or U * (1 + over_provisioning), by the settings or else the preset. Raises SpillwayError
+    for a capacity that is no size.
     """
     stated = _table(path, "capacity") or {}
     if stated.get("capacity_bytes") is None:

@@ -1,6 +1,4 @@
-"""What `spillway ssd …` asks of the native side: drive, initial state and workload as one request; and what a simulated
-workload takes of the drive's life.
-"""
+"""Requests of `spillway ssd …`: drive, initial state and workload; and how far a simulated workload wears the drive."""
 
 import json
 import re
@@ -354,11 +352,9 @@ def simulate_request(choice: DriveChoice, work: WorkChoice, seed: int) -> dict[s
 
 
 def simulated_lifetime(choice: DriveChoice, result: dict[str, Any]) -> dict[str, Any]:
-    """What the commands took of the drive's life, were they kept up day and night at the simulated rate: the
-    ``lifetime`` of the result. The time is the model's own, so its rate is the drive's.
-
-    There is no user but the host, so what the drive takes until it is worn are host bytes.
-    """
+    """The ``lifetime`` object of a simulation: drive writes per day, wear and years, were the workload kept up at the
+    simulated rate. There is no user but the host, so the data until the drive is worn are host bytes. Raises
+    SpillwayError for a preset that is not known."""
     wear, host = result.get("wear") or {}, result["host_bytes_written"]
     nand = nand_total(result["nand_bytes_programmed"])
     work = Work(result["simulated_seconds"], result["ios"], host, host, nand)

@@ -24,9 +24,9 @@ drift   The least-squares line over the part, d, continued over a span as long a
         interval, |d| + t_{B, 0.9} sqrt(12 S / n), is at most 20 %, SNIA's range: one of two one-sided tests of
         equivalence (Schuirmann, J. Pharmacokinet. Biopharm. 15(6), 1987). A series whose bound is beyond is too noisy
         or too short to tell. Continued over the run, because half of a run that drifts has half of its drift.
-end     The mean of the last samples (3 at least; 2, 5 and 10 % of all) is within 10 % of the mean of some stretch as
+end     The mean of the last samples (3 at least; 2, 5 and 10 % of all) is within 10 % of the mean of some window as
         long before the last fifth, or between two of them: a collapse at the end is no part of a steady state, nor is a
-        slow fall, whose own begin would pass for such a stretch.
+        slow fall, whose own begin would pass for such a window.
 
 Holds for n >= 25 over at least half of a run. Ignores what happened between two samples, beats that were seen less than
 four times (they count as drift), and drifts slower than the run is long. A random walk whose steps are small looks like
@@ -54,7 +54,7 @@ SNIA_SLOPE = 0.10
 ROUND_NOISE = 0.025  # the slope's standard error is 1.26 of it, a third of what SNIA allows
 DRIFT = 0.125
 DRIFT_BOUND = 0.20
-CONFIDENCE = 0.90  # of each side. Source: `spillway steady --error-rates`; at 0.95 short runs are more often untold
+CONFIDENCE = 0.90  # of each side. Source: `spillway steady --error-rates`; at 0.95 short runs are more often undecided
 LEAST_TERMS, MOST_TERMS = 4, 8
 BEATS = 4
 BEAT_SHARE = 0.4  # of the variance. Source: guess; below it a beat moves a round by less than noise does
@@ -99,7 +99,7 @@ class Level:
 
 
 def level(values: Array) -> Level:
-    """``values`` have a positive mean."""
+    """Divides ``values`` by their mean, removes a beat and estimates the noise. REQUIRES: a positive mean."""
     shares = values / values.mean()
     period, shape = beat(shares)
     rest = shares - shape
@@ -110,7 +110,7 @@ def level(values: Array) -> Level:
 
 
 def line(values: Array) -> tuple[float, Array]:
-    """By how much the least-squares line moves over the series, and the residuals."""
+    """(movement of the least-squares line over the series, residuals); both in the unit of ``values``."""
     count = len(values)
     middle = np.arange(count) - (count - 1) / 2
     slope = float(middle @ values / (middle @ middle))
@@ -156,7 +156,7 @@ def round_means(values: Array, rounds: int) -> Array:
 
 
 def cusum_peak(z: Sequence[float]) -> float:
-    """The highest of the two cumulative sums of standardised deviations."""
+    """The highest value of both cumulative sums; ``z`` are deviations in sigmas, slack is CUSUM_SLACK_SIGMA (B18)."""
     high = low = peak = 0.0
     for value in z:
         high = max(0.0, high + value - CUSUM_SLACK_SIGMA)
@@ -181,7 +181,7 @@ Finding = tuple[str, float, float, str]
 
 
 def cusum(of: Level, extension: float) -> list[Finding]:
-    """The highest cumulative sum over at most 20 rounds, in sigmas."""
+    """The highest cumulative sum over at most 20 rounds, in sigmas; ``extension`` is not used."""
     rounds = min(ROUNDS, len(of.values) // 3)
     means = round_means(of.values, rounds)
     sigma = max(LEAST_SIGMA, of.noise(rounds), scatter(means))
@@ -190,7 +190,7 @@ def cusum(of: Level, extension: float) -> list[Finding]:
 
 
 def window(of: Level, extension: float) -> list[Finding]:
-    """SNIA's window, over rounds that are long enough."""
+    """SNIA's window (S1) over ``snia_rounds``; ``extension`` is not used."""
     means = snia_rounds(of)
     spread, excursion = snia_window(means)
     last = f"over the last five of {len(means)} rounds (SNIA allows"
@@ -211,7 +211,10 @@ def snia_rounds(of: Level) -> Array:
 
 
 def drift(of: Level, extension: float) -> list[Finding]:
-    """The line over the part, ``extension`` times as far, and the bound of its interval."""
+    """The movement of the line over ``extension`` times the part's length, and the bound of its interval.
+
+    ``extension`` is the length of the run / the length of the part, 1 or more.
+    """
     moved = abs(of.drift) * extension
     error = extension * float(np.sqrt(12 * of.variance / len(of.values)))
     bound = moved + float(stdtrit(of.terms, CONFIDENCE)) * error
@@ -226,7 +229,8 @@ def drift(of: Level, extension: float) -> list[Finding]:
 
 
 def end(of: Level, extension: float) -> list[Finding]:
-    """How far the mean of the last samples is outside of those of all stretches as long before the last fifth."""
+    """How far the mean of the last samples lies outside the range of the means of equally long windows before the last
+    fifth; a share of the mean. ``extension`` is not used."""
     count = len(of.values)
     total = np.concatenate([[0.0], np.cumsum(of.values)])
     furthest, ended = 0.0, float(of.values[-1])
@@ -251,10 +255,10 @@ CHECKS = (*SERIES_CHECKS, WRITES)
 
 
 def scatter(means: Array) -> float:
-    """The standard deviation of rounds by the median difference of neighbours, which one step does not widen."""
+    """Standard deviation of rounds from the median difference of neighbours, which a single step does not change."""
     return float(np.median(np.abs(np.diff(means)))) / MEDIAN_DIFFERENCE
 
 
 def percent(share: float) -> str:
-    """A share for people; what is no figure any more is not printed in full."""
+    """A share as a percentage; a very large one is shortened."""
     return f"{100 * share:.0f} %" if share < 100 else "more than 10,000 %"

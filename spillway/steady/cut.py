@@ -29,7 +29,8 @@ STEP_ROUNDS = 100  # places for the step: 1 % of the run. Source: guess
 
 
 def mser5(values: Array, most: float = MOST_CUT) -> int:
-    """How many samples to drop at the start; at most the share ``most`` of them. What fills no batch is the end."""
+    """The number of samples to drop at the start, a multiple of BATCH and at most the share ``most`` of them. Samples
+    at the end that fill no batch are ignored."""
     batches = len(values) // BATCH
     means = values[: batches * BATCH].reshape(batches, BATCH).mean(axis=1)
     means = means - means.mean()

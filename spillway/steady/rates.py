@@ -51,7 +51,8 @@ def error_rates(
     lengths: Sequence[int] = LENGTHS,
     watch: Callable[[Rate], None] = lambda rate: None,
 ) -> list[Rate]:
-    """``series`` series of every kind, noise and length, judged. ``watch`` sees each rate as it is known."""
+    """Judges ``series`` synthetic series of every kind, noise and length. ``watch`` is called with each rate when it is
+    known."""
     rates = []
     for kind in kinds:
         for noise in kind.noises:

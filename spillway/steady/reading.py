@@ -9,7 +9,7 @@
     secs_elapsed,interval_qps
                     db_bench's --report_file
 
-Every error is one sentence with the file, the line and the mend.
+Every error is one sentence that names the file, the line and a remedy.
 """
 
 import csv
@@ -42,18 +42,19 @@ MOST_IDLE = 1_000_000  # intervals without I/O between two lines of fio's; beyon
 
 @dataclass(frozen=True)
 class Read:
-    """What a file holds: columns over times, or the spans of a run."""
+    """The content of a file: columns over times (CSV, logs), or the spans of a run (samples.csv); the other is
+    empty."""
 
     path: Path
-    t_s: Array
-    columns: dict[str, Array]
+    t_s: Array  # time of each sample since the start
+    columns: dict[str, Array]  # name → one value for each t_s
     spans: list[Round]
-    host_bytes: float | None
+    host_bytes: float | None  # written in all; None: not known
 
 
 def files_of(paths: Sequence[Path]) -> Iterator[Path]:
-    """The files that ``paths`` mean: a run directory stands for the samples of each of its arms. Raises
-    SpillwayError."""
+    """The files that ``paths`` stand for: a run directory stands for the samples.csv of each of its arms. Raises
+    SpillwayError for a run directory that has none."""
     for path in paths:
         if not path.is_dir():
             yield path
@@ -75,7 +76,8 @@ def _check_not_refused(path: Path) -> None:
 
 
 def read(path: Path) -> Read:
-    """The series of one file. Raises SpillwayError."""
+    """The series of one file, told by its name and header. Raises SpillwayError for a file that is no such series, or
+    that has fewer than LEAST_SAMPLES samples."""
     if FIO_LATENCY.search(path.name):
         raise SpillwayError(f"{path}: this is fio's log of latencies; take the one of IOPS or bandwidth.")
     lines = _lines(path)

@@ -28,7 +28,7 @@ SAME = 0.01  # of an interval: times that are off by no more are those of equal 
 
 @dataclass(frozen=True)
 class Round:
-    """What happened in one span of a run: seconds, and the bytes and operations in them."""
+    """One span of a run: its length in seconds, and the operations and bytes in it. None: not counted."""
 
     seconds: float
     operations: float
@@ -68,7 +68,7 @@ class Recorded:
 
 
 def of_rounds(rounds: Sequence[Round]) -> Recorded:
-    """The series of a run's spans that can be followed: throughput, and each ratio that has a denominator."""
+    """The series that a run's spans have: throughput, and each ratio whose denominator is counted."""
     seconds = np.array([each.seconds for each in rounds], dtype=float)
     host = _known([each.host_bytes for each in rounds])
     nand = _known([each.nand_bytes for each in rounds])
@@ -82,7 +82,8 @@ def of_rounds(rounds: Sequence[Round]) -> Recorded:
 
 
 def of_columns(t_s: Array, columns: Mapping[str, Array]) -> Recorded:
-    """The series of columns of values, sampled at the rising times ``t_s``; each as shares of its largest value."""
+    """The series of columns of values, sampled at the rising times ``t_s`` (seconds); each column is as long as ``t_s``
+    and is divided by its largest value."""
     first = float(np.median(np.diff(t_s)))
     seconds = np.diff(t_s, prepend=t_s[0] - first)
     sums = {name: (values / (np.abs(values).max() or 1.0) * seconds, seconds) for name, values in columns.items()}

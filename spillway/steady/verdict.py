@@ -36,10 +36,10 @@ class Verdict:
 
 
 def judge(rounds: Sequence[Round], host_capacities: float | None, checks: Iterable[str] | None = None) -> Verdict:
-    """The verdict on a run's spans. ``host_capacities``: host bytes written / capacity, where that is known.
+    """The verdict on a run's spans; ``since_s`` counts from the start of the first one.
 
-    ``since_s`` counts from the start of the first span. It rests on ``checks``; on the default ones without them, and
-    where wa_device is not known on host writes too.
+    ``host_capacities``: host bytes written / capacity; None: not known. ``checks``: names of CHECKS that the verdict
+    rests on. None: DEFAULT_CHECKS, and host writes too where wa_device is not known (B13).
     """
     spans = [each for each in rounds if each.seconds > 0]
     if len(spans) < LEAST_SAMPLES:
@@ -50,7 +50,7 @@ def judge(rounds: Sequence[Round], host_capacities: float | None, checks: Iterab
 
 
 def judge_spans(spans: Sequence[Round], host_capacities: float | None, checks: Iterable[str]) -> Verdict:
-    """As ``judge``, resting on those of ``CHECKS`` that are given. REQUIRES: at least ``LEAST_SAMPLES`` spans."""
+    """As ``judge``, with ``checks`` given. REQUIRES: at least LEAST_SAMPLES spans."""
     recorded = of_rounds(spans)
     verdict, start = _over(recorded, host_capacities, set(checks))
     return _since(verdict, recorded.begin_s if start == 0 else float(recorded.ends_s[start - 1]))

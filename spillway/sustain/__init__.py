@@ -1,6 +1,6 @@
 """The highest write rate that an engine keeps on a drive, found by search.
 
-search.py   bracketing and bisection: a pure function of what is tried
+search.py   bracketing and bisection: a pure function of the tries
 verdict.py  whether a run has kept its rate, from what it recorded
 tries.py    each try a run with a run directory of its own; sustain.json with the evidence
 """

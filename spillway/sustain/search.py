@@ -20,7 +20,7 @@ DIGITS = 4
 
 
 class Outcome(Protocol):
-    """What a try came to."""
+    """The result of a try."""
 
     @property
     def rate(self) -> float: ...  # noqa: D102
@@ -40,7 +40,8 @@ class Found(Generic[Tried]):
 
 
 def search(tries: Callable[[float], Tried], lowest: float, highest: float, within: float) -> Found[Tried]:
-    """Both sides of the edge between kept and not kept from ``lowest`` to ``highest``. ``tries`` is asked once a rate.
+    """The highest kept and the lowest not kept rate between ``lowest`` and ``highest``, operations a second. ``tries``
+    is called once for each rate.
 
     REQUIRES: 0 < lowest <= highest, within >= ``LEAST_WITHIN``.
     """
@@ -64,5 +65,5 @@ def search(tries: Callable[[float], Tried], lowest: float, highest: float, withi
 
 
 def rounded(rate: float) -> float:
-    """To as many digits as a rate is told apart by."""
+    """``rate`` with DIGITS significant digits."""
     return float(f"{rate:.{DIGITS}g}")

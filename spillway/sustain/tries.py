@@ -5,12 +5,12 @@
 
 A try is the plan with one arm and the rate in each measured phase that writes; everything else, the load among it, is
 the plan's. A phase of it that goes on ``until = "steady"`` is judged by its steady part. Where it came to its limit
-before that, what went well tells nothing: the rate is not kept, and where nothing else speaks against it the search
-goes on above it, since a lower rate only takes longer to become steady.
+before that, the try is *undecided*: the rate does not count as kept, but the search goes on above it where every other
+test passes, since a lower rate only takes longer to become steady.
 
 A try that is there, complete and of the same plan, presets, kept state, package and spillway-native is not run again:
 its verdict is drawn anew from what it recorded, so that other limits and other bounds cost only the tries that are new.
-One of another plan, say, is there until the new one is whole.
+A try of another plan stays until the new one is whole.
 """
 
 import json
@@ -53,11 +53,11 @@ YCSB_WRITES = ("updateproportion", "insertproportion", "readmodifywriteproportio
 class Try:
     """One run at one rate, and its verdict."""
 
-    rate: float
+    rate: float  # operations a second
     judged: Judged | None  # None: the run failed
-    reasons: tuple[str, ...]  # what speaks against the rate
+    reasons: tuple[str, ...]  # why the rate was not kept
     directory: str  # of the run, below the search's
-    reused: bool  # it was there
+    reused: bool  # an earlier run with the same plan was taken
     steady: bool = False
     standing: str = ""
     undecided: str = ""  # why the result does not count: the phase was to end when steady, and never became so
@@ -83,7 +83,7 @@ class Try:
 
 @dataclass
 class ArmResult:
-    """What is known of an arm: its tries in their order and, at the end, both sides of the edge."""
+    """The tries of an arm in their order and, at the end, the highest kept and the lowest not kept one."""
 
     name: str
     tries: list[Try] = field(default_factory=list)
@@ -93,7 +93,7 @@ class ArmResult:
     ended: bool = False
 
     def end(self, edge: "Found[_Step]") -> None:
-        """Takes what the search has ended with."""
+        """Takes the result of the search."""
         self.not_kept = None if edge.not_kept is None else edge.not_kept.attempt
         self.kept = max((one for one in self.tries if one.kept), key=lambda one: one.rate, default=None)
         if edge.kept is not None and not edge.kept.attempt.kept:
@@ -132,7 +132,7 @@ class _Step:
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """What is searched for."""
+    """What a search varies and how it judges. Rates in operations a second; ``within`` is a share."""
 
     plan: Plan
     limits: Limits
@@ -289,7 +289,7 @@ class _Searcher:
         return Try(rate, judged, judged.reasons, name, reused, steady, words, undecided)
 
     def _phases(self, arm: Arm, record: ArmRecord) -> list[tuple[Judged, str]]:
-        """Each phase that was given the rate, and why it is not told whether that was kept."""
+        """Of each phase that was given the rate: its figures, and why they decide nothing (empty where they do)."""
         ended = {phase["name"]: phase for phase in record.phases}
         verdict = verdict_on(arm, record.rows, record.phases, host_bytes_of(record.rows))
         _, steady = split(record.rows, verdict.since_s) if verdict.since_s is not None else ([], [])
@@ -312,7 +312,7 @@ class _Searcher:
 
 
 def _check_same(out: Path, plan: Plan) -> None:
-    """The tries of another plan are not to give way to this one's."""
+    """Raises SpillwayError where the directory holds the search of another plan."""
     try:
         there = json.loads((out / "sustain.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Whether a run has kept the rate that was asked of it, from what it recorded.
+"""Whether a run has kept its rate, from what it recorded.
 
 A rate is an open loop's: each operation has an intended start, and its latency runs from there, so that an engine that
 falls behind shows in latency and in operations that were due and not started. Of each measured phase that writes, with
@@ -25,7 +25,7 @@ all writes can have been beyond.
 
 Holds for phases of at least 25 samples. Ignores what would happen after the run's end: a rate
 that is kept for a minute may not be kept for an hour, when the drive collects garbage or levels have filled. Whether
-the run was steady is said beside it.
+the run was steady is reported with it.
 """
 
 import math
@@ -58,7 +58,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Judged:
-    """What a phase, or the worst of several, came to."""
+    """The figures of a phase, or the worst of several."""
 
     offered_ops_s: float
     achieved_ops_s: float
@@ -90,9 +90,10 @@ def judge_phase(
     key: str = "rate_ops_s",
     steady: Sequence[Row] | None = None,
 ) -> Judged:
-    """The verdict on one phase: as the plan has it (``key`` is its rate's), as it ended, and its samples.
+    """The verdict on one phase: ``phase`` as the plan has it, ``ended`` as it ended, ``rows`` its samples. ``key``: the
+    phase's key that holds the rate.
 
-    ``steady``: the last of its samples, which alone are judged; None: all of the phase.
+    ``steady``: the last of its samples, which alone are judged; None: the whole phase.
     """
     part = _whole(phase, ended, rows, key) if steady is None else _end_of(phase, ended, rows, steady, key)
     seconds, offered, done, p99 = part.seconds, part.offered, part.done, part.p99_s

@@ -120,7 +120,7 @@ def test_a_tool_that_fails_is_a_reason_and_no_failure(tool: Any, script: str, wh
 
 
 def test_a_tool_that_does_not_answer_is_left(tool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(tools, "TIMEOUT_S", 0.1)
     tool("smartctl", "exec /bin/sleep 60")
     assert "did not answer" in tools.read_drive(SATA).why_unknown
 
