@@ -12,7 +12,8 @@ from spillway.rundir.stage import staged
 
 
 def sweep_into(out: Path, target: Target, workload: Workload, **options: Any) -> Sweep:
-    """``sweep``, left in the directory ``out``: sweep.json, sweep.csv and the report, all of it or nothing."""
+    """``sweep``, left in the directory ``out``: sweep.json, sweep.csv and the report, all of it or nothing. Raises as
+    ``sweep`` does."""
     with staged(out) as stage:
         found = sweep(target, workload, **options)
         from spillway.bufferpool.page import write_bufferpool_report  # the chart library is slow to import

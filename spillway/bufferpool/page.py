@@ -20,7 +20,8 @@ OTHERS = (style.VIOLET, style.GREEN)  # other kinds of writers than the first
 
 
 def write_bufferpool_report(found: Sweep, target: Path) -> None:
-    """Writes the report of ``found`` to ``target``, whole or not at all."""
+    """Writes the report of ``found`` to ``target``, whole or not at all. Raises SpillwayError where it cannot be
+    written."""
     write_text(target, render(found))
 
 
@@ -82,7 +83,7 @@ def _figure(label: str, estimate: Estimate, unit: str) -> KeyFigure:
 
 
 def panels(found: Sweep) -> list[Panel]:
-    """The curve beside the formula, and where the time goes."""
+    """The curve with the formula, and where the time goes."""
     return [_speed_up(found), _waits(found)]
 
 

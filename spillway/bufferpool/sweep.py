@@ -1,4 +1,4 @@
-"""What concurrency buys: a buffer pool that writes n_w dirty pages back at once, for each n_w (P22; PIO, Fig 10).
+"""The gain from concurrency: a buffer pool that writes n_w dirty pages back at once, for each n_w (P22; PIO, Fig 10).
 
     speed-up(n_w) = operations a second with n_w / operations a second with n_w = 1, on the same trace
     P5            S = (f_r + f_w alpha) / (f_r + f_w alpha / k),  k = min(n_w, k_w)
@@ -18,10 +18,10 @@ The curve's knee is where doubling n_w begins to buy less than 5 %, the rule by 
 (spillway/fit/knee.py), in steps of the sweep and of the best rate up to each, so that a curve that falls has its knee
 at its peak.
 
-A batch is handed to the drive in one of two ways, or three: from one queue by one thread, which issues one after
-another, or by a thread for each page, waiting for work or started for it (native/pool/writers.h). A sweep measures
+*Writers* hand a batch to the drive: one thread from one queue, which issues one after another, or a thread for each
+page, waiting for work or started for it (native/pool/writers.h). A sweep measures
 several and compares each with its own n_w = 1. The published curve falls beyond k_w, which its authors put down to
-their threads; docs/METHODOLOGY.md says what became of that here.
+their threads; docs/METHODOLOGY.md says what we found.
 """
 
 import math
@@ -61,7 +61,7 @@ REAL_POINT_S = 1.0  # Source: guess; the whole of it is some half a minute
 TEST_FILE_BYTES = 2**30
 MOST_UNSURE = 2 * DOUBLING_GAIN  # a knee is of gains of DOUBLING_GAIN; half an interval twice as wide hides any of them
 VIRTUAL_OPERATIONS, REAL_OPERATIONS = 100_000, 10_000
-# How a batch gets to the drive → in words. What a sweep measures unless it is told: the first is what it speaks of.
+# Kinds of writers → in words. SWEPT_WRITERS is the default of a sweep; its report is about the first of them.
 WRITERS = {
     "queue": "from one queue",
     "threads": "by a waiting thread for each page",
@@ -73,7 +73,7 @@ HAND_OFF = ("first_ns", "last_ns", "told_ns")  # native/pool/writers.h
 
 @dataclass(frozen=True)
 class Workload:
-    """The pool and what is asked of it. ``prefetch`` is n_e - 1; ``operations`` of None: by the target's kind."""
+    """The pool and its trace. ``prefetch`` is n_e - 1; ``operations`` of None: by the target's kind."""
 
     pool_pages: int = 4096
     page_bytes: int = 4096
@@ -89,7 +89,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Step:
-    """One n_w: the mean over the seeds, and the formula beside it."""
+    """One n_w: the mean over the seeds, and the formula's value."""
 
     write_back: int
     speed_up: Estimate
@@ -98,8 +98,8 @@ class Step:
     write_us: float  # and for one page written, its share of the batch
     latency_p99_us: float
     pages_written_per_operation: float
-    formula: float
-    formula_own_costs: float
+    formula: float  # P5 or P7, as published
+    formula_own_costs: float  # with the pool's own costs
     hand_off_us: (
         float | None
     )  # in virtual time: what a batch's threads took, without a drive; None where they were there
@@ -107,7 +107,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Every n_w of one way to write back, what the curve says, and the same of the other ways."""
+    """Every n_w of one kind of writers, what the curve says, and the sweeps of the other kinds."""
 
     writers: str  # of WRITERS
     target: Document
@@ -119,7 +119,7 @@ class Sweep:
     own_cost_ratio: float  # one write alone over one read, as the pool met them
     knee: Estimate  # the step from which doubling n_w buys less than 5 %; least and most over the seeds
     batch_knee: int | None  # the same of its writes alone, in batches that are waited for: the k_w that a batch meets
-    rows: list[Document] = field(repr=False)  # every run, of every way
+    rows: list[Document] = field(repr=False)  # every run, of every kind of writers
     of_other_writers: tuple["Sweep", ...] = ()
 
     @property
@@ -297,7 +297,8 @@ def drive_of_profile(directory: Path, page_bytes: int) -> Pio:
 
 
 def measure_drive(target: Target, opened: Document, page_bytes: int, seed: int, small: Scaled | None) -> Pio:
-    """alpha, k_r and k_w of random accesses of ``page_bytes``, as `spillway profile` obtains them."""
+    """alpha, k_r and k_w of random accesses of ``page_bytes``, as `spillway profile` obtains them. Raises
+    SpillwayError."""
     virtual = not target.real_time
     concurrencies = grids.CONCURRENCIES if virtual else REAL_CONCURRENCIES
     pace = VirtualPace(small.cache_bytes, small.superblock_bytes) if virtual and small else RealPace(REAL_POINT_S)
@@ -333,7 +334,8 @@ def sweep(
 ) -> Sweep:
     """Runs the pool for each n_w, ``repeats`` times with seeds of their own, and compares each with n_w = 1.
 
-    The sweep is that of the first of ``writers``, with the others beside it.
+    The result is the sweep of the first of ``writers``; ``of_other_writers`` has the rest. Raises SpillwayError where
+    the target or the workload is refused, Interrupted after a Ctrl-C.
     """
     check(workload)
     started = datetime.now(UTC)
@@ -346,7 +348,7 @@ def sweep(
             drive = measure_drive(target, opened.target, workload.page_bytes, seed, small)
         grid = _grid(drive, workload, write_backs)
         rows = [_row(first, 1, seed)]
-        # A real drive drifts: each seed goes through all n_w, of all ways, before the next one does.
+        # A real drive drifts: each seed goes through all n_w of all writers before the next one does.
         for each, n, kind in product(range(seed, seed + repeats), grid, writers):
             if (each, n, kind) != (seed, 1, writers[0]):
                 rows.append(_row(_run(opened, workload, n, each, watch, kind), n, each))
@@ -382,7 +384,7 @@ def _row(result: Event, write_back: int, seed: int) -> Document:
 
 
 def _evaluated(target: Target, workload: Workload, drive: Pio, rows: list[Document], conditions: Document) -> Sweep:
-    """The sweep of the way that the first row is of, and the other ways beside it."""
+    """The sweep of the first row's writers, with those of the others."""
     kinds = list(dict.fromkeys(row["writers"] for row in rows))
     mine, *others = [
         _of_writers(target, workload, drive, [row for row in rows if row["writers"] == kind], conditions)

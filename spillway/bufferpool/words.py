@@ -1,4 +1,4 @@
-"""What a sweep of a buffer pool is written down as, and what it says in words."""
+"""A sweep of a buffer pool as a document, as CSV, and in words."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""How runs stand to each other: for every metric the effect with its interval, or why runs are not ranked."""
+"""Compares runs: for every metric the effect with its interval, or why runs are not ranked."""
 
 from spillway.compare.metrics import METRICS
 from spillway.compare.sides import read_sides

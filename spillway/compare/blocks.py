@@ -5,19 +5,19 @@ With samples i of a part n_i and a whole w_i (operations and seconds, host bytes
     z_i = n_i - R w_i,   Z_j = sum of z over block j,   r = lag-1 autocorrelation of the Z_j,   b blocks of length L
 
 L is the shortest length at which r is not significantly above that of b independent values, (r + 1/b) sqrt(b) <= 1.28.
-What correlation may be left that a test of b values does not see is paid for by the factor of an AR(1) series, with r
-half a standard error higher than it was found:
+A test of b values may miss some correlation. The factor of an AR(1) series corrects for it, with r half a standard
+error higher than its estimate:
 
     se(R) = sqrt(b var(Z) (1 + f) / (1 - f)) / sum w,   f = max(0, r + 1/b + 0.5 / sqrt(b)),   df = b - 1
 
 Too few blocks: fewer than 10, or a run that is worth fewer than 10 independent samples (var(z) n^2 / var(sum z)). Then
-nothing is said. Source of the scheme: batch means with a test of independence and the correction of what is left, as in
-ASAP3 and Skart (Tafazzoli and Wilson, IIE Transactions 43, 2011). 1.28 (10 % on one side), 0.5 and both tens: by
-simulation, ``spillway/compare/rates.py``. With at least 20 blocks most series of 300 samples with AR(1) 0.9 are turned
-away, and the rest is covered no better.
+there is no interval. Source of the scheme: batch means with a test of independence and the correction of what is left,
+as in ASAP3 and Skart (Tafazzoli and Wilson, IIE Transactions 43, 2011). 1.28 (10 % on one side), 0.5 and both tens: by
+simulation, ``spillway/compare/rates.py``. With at least 20 blocks most series of 300 samples with AR(1) 0.9 are
+refused, and the rest is covered no better.
 
-Range: series that are steady. A beat longer than a tenth of the series is not seen as what it is. How runs differ from
-each other is not in it at all.
+Range: series that are steady. A beat longer than a tenth of the series is not recognised. The interval does not
+contain how runs differ from each other.
 """
 
 import math
@@ -30,7 +30,7 @@ from spillway.models.arrays import Array
 FEWEST = 10
 SIGNIFICANT = 1.28
 UNSEEN = 0.5  # standard errors of r
-LONGEST_MEMORY = 0.8  # f at most: beyond, r is not told from 1 by so few blocks, and those are refused by their worth
+LONGEST_MEMORY = 0.8  # most that f may be: beyond it so few blocks do not distinguish r from 1, and are refused
 GROWTH = 1.25  # of the lengths that are tried
 
 
@@ -50,7 +50,8 @@ class Blocked:
 
 
 def blocked(part: Array, whole: Array) -> Blocked | None:
-    """sum(part) / sum(whole) of a steady series, or None where there are too few independent blocks to say."""
+    """sum(part) / sum(whole) of a steady series with its standard error; both arrays have one value a sample. None
+    where there are too few independent blocks."""
     part, whole = np.asarray(part, dtype=float), np.asarray(whole, dtype=float)
     total = float(whole.sum())
     if len(part) < FEWEST or total <= 0:

@@ -29,7 +29,8 @@ class Choice:
 
 
 def choose(a: Side, b: Side, anyway: bool) -> Choice:
-    """What can be compared of two sides. ``anyway``: steady against not steady too, where there is nothing else."""
+    """The repetitions of two sides that can be compared. ``anyway``: steady ones against others, where there is nothing
+    else."""
     for side in (a, b):
         if not side.whole:
             why = side.repetitions[0].why_left_out.rstrip(".")
@@ -92,7 +93,7 @@ def _steadiness(a: Side, b: Side) -> Difference:
 
 
 def left_out(side: Side, used: Sequence[Repetition]) -> list[str]:
-    """A clause for each repetition that is in no figure, and why."""
+    """A clause for each repetition that is left out, with the reason."""
     clauses = []
     for number, each in enumerate(side.repetitions, 1):
         if each in used:

@@ -6,7 +6,7 @@
 d is the logarithm of the ratio b / a, so its interval d -+ t(df) se is one of the ratio. A share that may be 0 has no
 logarithm: it is compared by the difference, with the same formulas on the shares themselves.
 
-Pairs where the arms ran in turns: what the machine did beside a turn, and its seed, is in both. It also makes the
+Pairs where the arms ran in turns: the machine's other load during a turn, and the seed, affect both. It also makes the
 differences symmetric when nothing differs, however skewed the noise is, which is what t needs of three to five values.
 Not used, for at five repetitions they cannot or do not do it (``spillway/compare/rates.py`` shows the rates): a
 permutation of signs has no p below 2/32, a bootstrap (BCa) covers less than it says, Hodges-Lehmann's interval at 95 %
@@ -32,8 +32,8 @@ _ROUNDING = 1e-12  # of a logarithm of a ratio of two figures that are the same 
 
 @dataclass(frozen=True)
 class Effect:
-    """B against A: ``d`` is ln(b / a), or b - a of a share. ``slack``: how far d is unsure for how the figure is
-    counted, whatever the number of repetitions."""
+    """B against A: ``d`` is ln(b / a), or b - a of a share. ``slack``: most that d may be off because of how the figure
+    is counted (a histogram's step), whatever the number of repetitions."""
 
     d: float
     se: float
@@ -47,7 +47,7 @@ class Effect:
 
     @property
     def p(self) -> float:
-        """How often equal sides would be so far apart, or further."""
+        """Probability that equal sides are so far apart, or further (two-sided)."""
         beyond = abs(self.d) - self.slack
         if beyond <= _ROUNDING:
             return 1.0
@@ -55,13 +55,13 @@ class Effect:
 
 
 def paired(a: Array, b: Array, slack: float = 0.0) -> Effect:
-    """Of repetitions that ran in turns, as logarithms or shares; at least two."""
+    """The effect from repetitions that ran in turns: logarithms, or shares; equally long, at least two."""
     d = np.asarray(b) - np.asarray(a)
     return Effect(float(d.mean()), _deviation(d) / math.sqrt(len(d)), len(d) - 1, slack)
 
 
 def welch(a: Array, b: Array, slack: float = 0.0) -> Effect:
-    """Of repetitions that did not run in turns, as logarithms or shares; at least two of each side."""
+    """The effect from repetitions that did not run in turns: logarithms, or shares; at least two of each side."""
     a, b = np.asarray(a), np.asarray(b)
     return combined(
         float(a.mean()), _deviation(a) / math.sqrt(len(a)), len(a) - 1,
@@ -71,7 +71,8 @@ def welch(a: Array, b: Array, slack: float = 0.0) -> Effect:
 
 
 def combined(a: float, se_a: float, df_a: float, b: float, se_b: float, df_b: float, slack: float = 0.0) -> Effect:
-    """Of two independent estimates, each with its standard error and degrees of freedom."""
+    """The effect of two independent estimates a and b, each with its standard error and degrees of freedom (Welch and
+    Satterthwaite)."""
     variance = se_a**2 + se_b**2
     if variance == 0:
         return Effect(b - a, 0.0, df_a + df_b, slack)
@@ -86,11 +87,12 @@ def _deviation(values: Array) -> float:
 
 
 def holm(p: Sequence[float], alpha: float = 1 - LEVEL) -> list[tuple[bool, float]]:
-    """For each of several comparisons whether it differs, and the level of the interval that says the same.
+    """For each of several comparisons (differs, level of the interval that says the same), by Holm's steps. ``p``:
+    their p values; ``alpha``: of all together.
 
-    Holm's steps: the least p is held to alpha / m, the next to alpha / (m - 1), and from the first that fails on none
-    differs. All that do not differ have the level of the step that failed. With probability 1 - alpha no comparison of
-    equal sides is said to differ.
+    The least p is compared with alpha / m, the next with alpha / (m - 1), and so on; from the first that fails on none
+    differs, and those have the level of the step that failed. With probability 1 - alpha no comparison of equal sides
+    is said to differ.
     """
     order = sorted(range(len(p)), key=lambda i: p[i])
     result = [(False, 1 - alpha)] * len(p)

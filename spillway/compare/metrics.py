@@ -1,4 +1,4 @@
-"""What runs are compared by: how each figure is had of a repetition, and of the samples of one run."""
+"""The metrics of a comparison: how each is computed from a repetition, and from the samples of one run."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -17,8 +17,8 @@ HISTOGRAM_STEP = 1 / 64
 
 @dataclass(frozen=True)
 class Metric:
-    """One figure. ``part`` and ``whole`` are of a sample, and the figure of a run is sum(part) / sum(whole), times
-    ``factor`` where there is one, which is the run's alone; a figure that is no such ratio is not had from samples."""
+    """One metric. ``of`` is its figure of a repetition. From samples it is sum(part) / sum(whole), times ``factor`` (of
+    the run) where there is one; without ``part`` and ``whole`` it has none from samples."""
 
     name: str
     unit: str
@@ -28,7 +28,7 @@ class Metric:
     more_is_better: bool = False
     is_share: bool = False  # between 0 and 1, and may be 0: compared by the difference
     slack: float = 0.0
-    is_derived: bool = False  # follows from other figures here, so that judging it beside them says nothing new
+    is_derived: bool = False  # follows from other figures here, so that judging it too adds nothing
     part: Callable[[Row], float | None] | None = None
     whole: Callable[[Row], float | None] | None = None
     factor: Callable[[Document], float | None] | None = None  # of a repetition in summary.json
@@ -62,7 +62,7 @@ class Metric:
 
 
 def table(document: Document, key: str) -> Document:
-    """A table of a document that somebody may have damaged; empty where there is none."""
+    """A table of a document that may be damaged; empty where there is none."""
     value = document.get(key)
     return value if isinstance(value, dict) else {}
 

@@ -1,9 +1,9 @@
-"""Which arm of a sweep is ahead of which at each point, and where that turns round along an axis, in words.
+"""Which arm of a sweep is ahead of which at each point, and where that reverses along an axis, in words.
 
-Two arms at one point are held against each other by throughput: by the repetitions that both ran to their end, turn by
+Two arms at one point are compared by throughput: by the repetitions that both ran to their end, turn by
 turn, or by blocks of samples where there is one run of each (``effects.py``, ``blocks.py``). One is ahead where the
 95 % interval of their ratio leaves 1 out, all pairs and points of the sweep together, by Holm's steps. Whether a run
-was steady changes no rank here, and is said beside it.
+was steady changes no rank here, and is reported with it.
 
 A reversal is said of two arms and an axis, all other axes at one value: one arm is ahead at some of its values, the
 other at others. Points at which either has no figure, or the two are not told apart, count for neither.
@@ -52,7 +52,7 @@ class ArmPair:
 
     @property
     def winner(self) -> str:
-        """The arm that is ahead; empty where that is not told."""
+        """The arm that is ahead; empty where neither is."""
         if not self.differs or self.effect is None:
             return ""
         return self.a if self.effect.d < 0 else self.b
@@ -145,7 +145,7 @@ def _rows(arm: ArmRecord) -> list[Row]:
 
 
 def ranks_in_words(arms: Sequence[ArmRecord]) -> list[str]:
-    """What a sweep of several arms says of their ranks, a sentence each; none of one arm, or of one point."""
+    """A sentence for each reversal of rank in a sweep, or one that there is none; none of one arm, or of one point."""
     found = arm_pairs(arms)
     axes = axes_of([_point(arm) for arm in arms])
     if not found or not axes:
@@ -211,7 +211,7 @@ def _times(value: float) -> str:
 
 
 def _reservations(of: Sequence[ArmPair], key: str) -> str:
-    """Points that say nothing, and what those that do rest on."""
+    """Sentences about points without a rank, and about the standing of the others."""
     said = []
     if equal := [pair for pair in of if pair.effect is not None and not pair.differs]:
         said.append(f"Not told apart at {', '.join(_at(pair, key) for pair in equal[:MOST_POINTS])}.")
@@ -232,7 +232,7 @@ ONE_RUN = "By one run of each: how much runs differ is in no interval, so repeat
 
 
 def _no_reversal(found: Sequence[ArmPair], axes: Sequence[Axis], names: dict[str, str]) -> str:
-    """Of a sweep in which no rank turns round, as far as that is told."""
+    """The sentence for a sweep without a reversal of rank."""
     over = " and ".join(names[axis.key] for axis in axes)
     told = [pair for pair in found if pair.winner]
     if not told:

@@ -1,8 +1,8 @@
-"""How often a comparison is right: equal sides that come out equal, a slowdown that is found, intervals that cover.
+"""How often a comparison is right: equal sides judged equal, slowdowns found, intervals that contain the true value.
 
 Sides are made with noise whose kind and size are known, and go through the same code as those of runs. A figure differs
 from run to run by a standard deviation of ``noise``. *Drift* is a random walk of the machine with steps as large as the
-noise: both sides of a turn have it alike; sides that did not run in turns have it one after the other.
+noise: both sides of a turn have the same; sides that did not run in turns have it one after the other.
 
     normal   ln x ~ N(0, noise^2)
     skewed   x = 1 - e, e exponential with mean ``noise``: runs are slowed down, never sped up
@@ -69,7 +69,7 @@ DRAWS: dict[str, Draw] = {"normal": _normal, "skewed": _skewed, "spoilt": _spoil
 def by_repetitions(
     rng: np.random.Generator, draw: Draw, noise: float, count: int, effect: float, *, turns: bool, drift: bool = False
 ) -> Effect:
-    """The effect found between two made sides whose true ln(b / a) is ``effect``."""
+    """The effect found between two synthetic sides of ``count`` repetitions whose true ln(b / a) is ``effect``."""
     walk = np.cumsum(rng.normal(0.0, noise, 2 * count)) if drift else np.zeros(2 * count)
     a = walk[:count] + draw(rng, noise, count)
     b = (walk[:count] if turns else walk[count:]) + draw(rng, noise, count) + effect
@@ -124,7 +124,8 @@ def by_blocks(
     run_noise: float = 0.0,
     effect: float = 0.0,
 ) -> Effect | None:
-    """The effect found between one run of each side; None where there are too few independent blocks."""
+    """The effect found between one synthetic run of each side, ``samples`` long; None where there are too few
+    independent blocks. ``run_noise``: standard deviation between runs, a share."""
     seconds = np.ones(samples)
     levels = np.exp(rng.normal([0.0, effect], run_noise))
     found = [blocked(level * make(rng, samples), seconds) for level in levels]
@@ -150,7 +151,7 @@ def equal_by_repetitions(times: int, seed: int) -> Iterator[Document]:
 
 
 def covered(times: int, seed: int) -> Iterator[Document]:
-    """How often the 95 % interval has the true ratio, 0.9, where one side is noisier than the other too."""
+    """How often the 95 % interval contains the true ratio, 0.9, also where one side is noisier than the other."""
     rng = np.random.default_rng([seed, 2])
     truth = float(np.log(0.9))
     for name, draw in DRAWS.items():
@@ -183,8 +184,8 @@ def power(times: int, seed: int) -> Iterator[Document]:
 
 
 def one_run_each(times: int, seed: int) -> Iterator[Document]:
-    """A/A of one run each, by blocks: not told apart, those with too few blocks included and apart. With run-to-run
-    noise too, which no block sees."""
+    """A/A of one run each, by blocks: how often not told apart, with and without those that have too few blocks; also
+    with noise between runs, which blocks do not contain."""
     rng = np.random.default_rng([seed, 4])
     for name, make in SERIES.items():
         for samples in LENGTHS:
@@ -214,7 +215,8 @@ def several_arms(times: int, seed: int) -> Iterator[Document]:
 
 
 def rivals(times: int, seed: int) -> Iterator[Document]:
-    """What was not taken beside what was: how often an interval from few repetitions has the true difference."""
+    """The methods that were not taken against those that were: how often an interval from few repetitions contains the
+    true difference."""
     rng = np.random.default_rng([seed, 6])
     for count in REPETITIONS:
         for name, inside in _RIVALS.items():

@@ -1,4 +1,4 @@
-"""The sides of a comparison: an arm of a run directory each, with its repetitions and what they rest on."""
+"""The sides of a comparison: an arm of a run directory each, with its repetitions and their standing."""
 
 import tomllib
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ class Side:
 
     @property
     def name(self) -> str:
-        """How a sentence calls it."""
+        """Its name in sentences."""
         return f"{self.run}:{self.arm}"
 
     @property
@@ -50,7 +50,7 @@ class Side:
 
     @property
     def standing(self) -> Document:
-        """What the figures rest on."""
+        """The ``standing`` object of its figures."""
         standing: Document = self.figures["standing"]
         return standing
 
@@ -131,7 +131,7 @@ def side_of(run: RunRecord, name: str) -> Side:
 
 
 def _repetition(figures: Document, end: Document) -> Repetition:
-    """``end`` has how it ended: of one of several it stands beside its figures."""
+    """``end`` has how it ended: of one of several repetitions it is next to its figures."""
     why = end.get("failure") or ("" if end.get("complete") else "it was ended early")
     return Repetition(figures["directory"], figures.get("seed"), bool(figures.get("steady")), why, figures)
 

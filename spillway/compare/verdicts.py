@@ -39,7 +39,7 @@ class Finding:
 
     @property
     def b_is_better(self) -> bool:
-        """By the estimate alone."""
+        """Whether the estimate favours B, significant or not."""
         assert self.effect is not None
         return (self.effect.d > 0) == self.metric.more_is_better
 

@@ -1,4 +1,4 @@
-"""What a comparison says, and the same as a document."""
+"""A comparison in words, and as a document."""
 
 import math
 from typing import Any
@@ -71,7 +71,7 @@ def lifetime_words(side: Side) -> str:
 
 
 def basis(pair: Pair) -> str:
-    """What the intervals are from."""
+    """What the intervals are computed from."""
     ours, theirs = len(pair.choice.a), len(pair.choice.b)
     if pair.choice.basis == TURNS:
         return f"{ours} repetitions of each, in turns: each of {pair.b} against that of {pair.a} beside it"
@@ -82,7 +82,7 @@ def basis(pair: Pair) -> str:
 
 
 def notes(pair: Pair, comparison: Comparison) -> list[str]:
-    """What is to be known of a pair's figures."""
+    """Sentences on the conditions of a pair's figures."""
     found = [f"Warning: ranked although {each.words} ({each.kind})." for each in pair.differences]
     found += [f"{clause[0].upper()}{clause[1:]}." for clause in pair.left_out]
     if pair.choice.basis == BLOCKS:
@@ -146,7 +146,7 @@ def _uneven(pair: Pair) -> list[str]:
 
 
 def closing(comparison: Comparison) -> str:
-    """What several metrics are worth together; empty for one."""
+    """The sentence on the errors of several metrics together; empty for one."""
     count = max((sum(each.effect is not None for each in pair.findings) for pair in comparison.pairs), default=0)
     if count < 2:
         return ""
@@ -158,7 +158,7 @@ def closing(comparison: Comparison) -> str:
 
 
 def document(comparison: Comparison) -> Document:
-    """Everything that is printed, and all that it follows from."""
+    """What is printed, and the figures that it follows from, for ``--json``."""
     sides = {
         letter: {
             "run": str(side.run),

@@ -1,4 +1,4 @@
-"""What it costs to serve a data set at a throughput, and which system does it for least (pitfalls 5 to 7).
+"""The cost of serving a data set at a throughput, and the system with the least cost (pitfalls 5 to 7).
 
     drives       n = max(ceil(D / d), ceil(X / x))
     worn out     w = S * seconds of a year * X b / E            drives' endurance that the service life takes
@@ -54,7 +54,8 @@ def drives_needed(
 def drives_worn_out(
     throughput_ops_s: ArrayLike, spent_bytes_per_op: ArrayLike, endurance_bytes: ArrayLike, service_years: float
 ) -> Array:
-    """w: how many drives' endurance the service life takes; 0 where nothing is spent or E is infinite."""
+    """w: how many drives' endurance the service life takes; 0 where nothing is spent or E is infinite. Broadcasts.
+    Raises SpillwayError for a service life or quantities out of range."""
     spent = quantity("bytes an operation", spent_bytes_per_op, above=False)
     written = service_years * YEAR_S * quantity("target throughput", throughput_ops_s) * spent
     return written / np.asarray(endurance_bytes, dtype=np.float64)
@@ -66,7 +67,7 @@ def drives_bought(drives: ArrayLike, worn_out: ArrayLike) -> Array:
 
 
 def energy_cost(drives: ArrayLike, watts: ArrayLike, service_years: float, kwh_price: float) -> Array:
-    """Of ``drives`` that run day and night for the service life, in the currency of ``kwh_price``."""
+    """Energy of ``drives`` that run all the time for the service life, in the currency of ``kwh_price``. Broadcasts."""
     kwh = 1e-3 * np.asarray(watts, dtype=np.float64) * service_years * HOURS_OF_A_YEAR
     return np.asarray(drives, dtype=np.float64) * kwh * kwh_price
 
@@ -88,12 +89,12 @@ class Terms:
 class Points:
     """The measured points of one system, arrays of one length."""
 
-    held_bytes: Array
-    sustained_ops_s: Array
-    spent_bytes_per_op: Array  # 0 where it is not known
-    endurance_bytes: Array  # infinite where it is not known: no drive is then replaced
-    drive_price: Array
-    watts: Array
+    held_bytes: Array  # d
+    sustained_ops_s: Array  # x
+    spent_bytes_per_op: Array  # b; 0 where it is not known
+    endurance_bytes: Array  # E; infinite where it is not known: no drive is then replaced
+    drive_price: Array  # in the currency of kwh_price
+    watts: Array  # of a drive
 
     def __post_init__(self) -> None:
         """Raises SpillwayError where there is no point, or a quantity is out of range."""
@@ -108,8 +109,8 @@ class Cells:
     """A system's cheapest point in each cell, arrays of (data sets, throughputs)."""
 
     point: NDArray[np.intp]  # index into Points
-    drives: Array
-    bought: Array
+    drives: Array  # n
+    bought: Array  # m
     purchase: Array  # of the drives that run first
     replacement: Array
     energy: Array
@@ -121,7 +122,8 @@ class Cells:
 
 
 def cheapest(points: Points, data_set_bytes: ArrayLike, throughput_ops_s: ArrayLike, terms: Terms) -> Cells:
-    """The least cost of a system over a grid: ``data_set_bytes`` by ``throughput_ops_s``, both one-dimensional."""
+    """The least cost of a system over a grid: ``data_set_bytes`` by ``throughput_ops_s``, both one-dimensional. Raises
+    SpillwayError unless all are above 0."""
     data = np.atleast_1d(np.asarray(data_set_bytes, dtype=np.float64))[:, None, None]
     rate = np.atleast_1d(np.asarray(throughput_ops_s, dtype=np.float64))[None, :, None]
     drives = drives_needed(data, rate, points.held_bytes, points.sustained_ops_s)
@@ -148,7 +150,8 @@ def cheapest(points: Points, data_set_bytes: ArrayLike, throughput_ops_s: ArrayL
 
 
 def winners(totals: ArrayLike) -> NDArray[np.bool_]:
-    """Which systems cost least in each cell: (systems, data sets, throughputs) of cost in, the same of truth out.
+    """Which systems cost least in each cell: costs of shape (systems, data sets, throughputs), result of the same
+    shape.
 
     More than one is true where they cost the same.
     """

@@ -73,7 +73,7 @@ class System:
 
     @property
     def label(self) -> str:
-        """The name, with what sets it apart from the same system on all flash."""
+        """The name, with extra over-provisioning where it has some."""
         return f"{self.name}, extra OP" if self.extra_op else self.name
 
 
@@ -93,7 +93,7 @@ class Map:
 
 @dataclass(frozen=True)
 class Costs:
-    """Everything that is said of a comparison. ``unit``: of totals, a currency or drives."""
+    """The result of a comparison. ``unit``: of totals, a currency or drives."""
 
     systems: list[System]
     conditions: Conditions
@@ -262,7 +262,8 @@ def _map(title: str, systems: list[System], data: Array, rates: Array, terms: Te
 
 
 def years_at_full_rate(system: System) -> Array:
-    """Years that one drive lasts at the throughput of each point; infinite where its endurance is not known."""
+    """Years that one drive lasts at the throughput of each point; infinite where its endurance is not known. Shape of
+    the system's points."""
     points = system.points
     a_year = drives_worn_out(points.sustained_ops_s, points.spent_bytes_per_op, points.endurance_bytes, 1.0)
     with np.errstate(divide="ignore"):

@@ -1,4 +1,4 @@
-"""Maps of cost as one self-contained HTML file: who serves a data set at a throughput for the least money."""
+"""Maps of cost as one self-contained HTML file: the cheapest system for each data set and throughput."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ RATES = ((1e6, "million operations/s"), (1e3, "thousand operations/s"), (1.0, "o
 def write_cost_report(found: Costs, target: Path, command: Sequence[str]) -> None:
     """Writes the maps to ``target``, whole or not at all. ``command``: how to make them again.
 
-    Raises SpillwayError for more systems than there are colours to tell them apart.
+    Raises SpillwayError for more systems than there are colours.
     """
     if len(found.systems) > len(style.ARMS):
         raise SpillwayError(

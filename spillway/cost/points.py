@@ -1,10 +1,10 @@
 """The measured points that `spillway cost` is made of: from run directories, and from tables of others' measurements.
 
 A run is a point: the data set that one drive holds (live user bytes at the end), and the throughput that it sustains.
-Throughput and bytes an operation are of the steady part of the measured phases, where the run has become steady.
-An arm and its points of a sweep over the data set are one *system*. Keys that go along with the data set (a cache that
-is a share of it) do not tell systems apart; every other difference of the resolved plans does, and so does another
-drive. Whether a run had extra over-provisioning is told apart too (spillway/figures/space.py).
+Throughput and bytes an operation are of the steady part of the measured phases, where the run has become steady. An arm
+and its points of a sweep over the data set are one *system*. Keys that go along with the data set (a cache that is a
+share of it) do not distinguish systems; every other difference of the resolved plans does, another drive too. Runs with
+extra over-provisioning are systems of their own (spillway/figures/space.py).
 
 A scaled drive is taken for the drive that its preset describes, which is the one that has a price: its parallelism is
 the same, so the throughput holds, and its data set grows by the ratio of the capacities. Of a run in dilated time the
@@ -84,8 +84,8 @@ class Point:
     watts: float | None = None
     marks: tuple[str, ...] = ()  # why its figures are not what a drive sustains
     scaled: bool = False
-    load: str = ""  # what was asked of it, for comparing only
-    key: str = ""  # what the system is beside its name, for comparing only
+    load: str = ""  # its load, for comparing only
+    key: str = ""  # what distinguishes systems of one name, for comparing only
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,8 @@ class Read:
 
 
 def read_points(paths: Sequence[Path]) -> Read:
-    """The points of run directories and CSV files. Raises SpillwayError where a file cannot be used, or none has any.
-
-    Systems that share a name and differ are told apart by their run directories' names.
-    """
+    """The points of run directories and CSV files. Different systems of one name get their run directory in the name.
+    Raises SpillwayError where a file cannot be used, or none has a point."""
     points: list[Point] = []
     left_out: list[str] = []
     for path in paths:

@@ -1,4 +1,4 @@
-"""Know thy drive: measures a target point by point and fits the MQSSD and PIO models to what it saw (M22-M24, P11-P20).
+"""Profiles of drives: a target is measured point by point, and MQSSD and PIO are fitted to it (M22-M24, P11-P20).
 
 target.py     what TARGET names, and how a preset is made small enough
 points.py     points and samples            grids.py   which points there are

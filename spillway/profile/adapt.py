@@ -8,7 +8,7 @@ known to 20 % (0.2) compare. The rule: measure where it is largest.
     was not measured
     a cost that was measured   its 95 % interval; the same points once more
 
-Each repeat of a place counts for less (1 / repeats), so that one noisy point does not eat the budget.
+Each repeat of a place counts for less (1 / repeats), so that one noisy point does not use up the budget.
 """
 
 import math
@@ -28,7 +28,7 @@ LARGEST_K = 1024  # in flight; beyond it a drive that still grows is left alone
 
 @dataclass(frozen=True)
 class Candidate:
-    """Points that would tell more about one parameter, and how uncertain it is."""
+    """Points that would narrow one parameter. ``uncertainty``: log(high / low) over the repeats, as above."""
 
     what: str
     uncertainty: float
@@ -36,7 +36,8 @@ class Candidate:
 
 
 def next_points(samples: Sequence[Sample], ops: tuple[str, ...], sizes: Sequence[int]) -> Candidate | None:
-    """The points that are worth most now; None when everything was repeated often enough."""
+    """The points of the most uncertain parameter; None when each was repeated MOST_REPEATS times. ``sizes``: access
+    sizes in bytes."""
     repeats = Counter(_place(sample) for sample in samples)
     found = [*_knees(samples, ops, sizes), *_costs(samples, ops)]
     weighed = [(_weight(candidate, repeats), candidate) for candidate in found]
@@ -54,7 +55,8 @@ def _weight(candidate: Candidate, repeats: Counter[tuple[object, ...]]) -> float
 
 
 def bisections(samples: Sequence[Sample], ops: Iterable[str], sizes: Iterable[int]) -> list[Point]:
-    """One point for each knee, in the middle of the step that holds it; none where the step cannot be halved."""
+    """One point for each knee, in the middle of the step that holds it; none where the step cannot be halved.
+    ``sizes``: access sizes in bytes."""
     done = {_place(sample) for sample in samples}
     points = [candidate.points[0] for candidate in _knees(samples, ops, sizes)]
     return [p for p in points if (p.procedure, p.pattern, p.op, p.bs_bytes, p.k) not in done and p.k <= LARGEST_K]

@@ -9,12 +9,12 @@ Each model predicts the mean time per page, reads and writes apart, and is calib
     PIO      the time of one thread's page as its unit, k_r and k_w of 4 KiB random accesses        (P2, P3)
     MQSSD    least squares over r for each k, and eqs 5 and 6 through those costs                   (M10, M24)
 
-PIO's alpha is in the units: reads and writes each have their own, which can only help it. Error is
-|predicted / measured - 1| of throughput. MQSSD saw the points it is held against, as in the paper; the rivals saw those
-of one thread.
+PIO's alpha is in the units: reads and writes each have their own, which can only help it. Error is |predicted /
+measured - 1| of throughput. MQSSD is fitted to the points that it is compared at, as in the paper; the rivals only to
+those of one thread.
 
 A sixth is ours, not the papers': PDAM with a P for reads and another for writes, each the one with the least median
-error. No cheaper model comes as close, so it shows what r and k by themselves are worth. docs/COMPARED.md has all six
+error. No cheaper model comes as close, so it shows how much r and k alone contribute. docs/COMPARED.md has all six
 on every preset, and why it is ahead on one of them.
 
 Lines are unweighted, as in the paper (M24), although their largest costs, those at r = 100 %, then count for most.
@@ -159,7 +159,8 @@ def cost_functions(
 ) -> tuple[CostFunction, CostFunction]:
     """(set-up cost, page cost) of one operation as functions of k: eqs 5 and 6 through the costs at each k (M10).
 
-    ``relative`` weights the lines under them by 1 / cost^2.
+    ``relative`` weights the lines under them by 1 / cost^2. ``k``, ``r`` (percent) and ``cost`` (us per page) are
+    one-dimensional and equally long. Raises SpillwayError for too few points.
     """
     lines = fit.fit_lines(k, r, cost, relative=relative, what=f"{op}s")
     knots = np.array(list(lines), dtype=np.float64)
@@ -175,7 +176,8 @@ def cost_functions(
 
 
 def curve_of(symbol: str, k: Array, cost: Array, degree: int) -> CostFunction:
-    """The best function that so many knots allow: rational, saturating, or straight lines between them."""
+    """The best function of k that the number of knots allows: rational of ``degree`` 2 or 3, saturating, or straight
+    lines between the knots. ``cost`` in us, as long as ``k``."""
     if k.size >= 5:
         degree = degree if k.size >= 2 * degree + 1 else 2
         rational = fit.fit_rational(k, cost, degree)
@@ -195,7 +197,7 @@ def medians(comparisons: Sequence[Comparison], models: Sequence[str] = MODELS) -
 
 
 def quantiles(comparisons: Sequence[Comparison], share: float, models: Sequence[str]) -> dict[str, dict[str, float]]:
-    """The error that a ``share`` of the points keeps below, by model: of writes, of reads, and of ``all`` points."""
+    """The ``share``-quantile of the errors by model: of writes, of reads, and of ``all`` points."""
     found: dict[str, dict[str, float]] = {}
     for model in models:
         by_op = {c.op: float(np.quantile(c.errors(model), share)) for c in comparisons}

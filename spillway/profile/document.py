@@ -1,4 +1,4 @@
-"""A profile: what was learnt about one drive, as a directory.
+"""A profile of one drive, as a directory.
 
     profile.toml    parameters, each {value, low, high} with its 95 % interval, and the conditions they hold under
     samples.csv     every point that was measured
@@ -30,11 +30,12 @@ CONTRACT = 1
 
 @dataclass(frozen=True)
 class Estimate(Interval):
-    """A parameter of a profile; ``value`` is NaN where the points do not tell, a bound where they do not bound it."""
+    """A parameter of a profile with its interval. ``value`` is NaN where the points do not determine it; a bound is
+    infinite or NaN where they do not bound it."""
 
     @property
     def known(self) -> bool:
-        """Whether there is a value at all."""
+        """Whether there is a value."""
         return math.isfinite(self.value)
 
     @property
@@ -44,7 +45,7 @@ class Estimate(Interval):
         return width / abs(self.value) if self.known and self.value and math.isfinite(width) else math.inf
 
     def document(self) -> Document:
-        """As TOML has it, which knows nan and inf."""
+        """For TOML, which has nan and inf."""
         return {"value": self.value, "low": self.low, "high": self.high}
 
 
@@ -61,7 +62,7 @@ class Pio:
     alpha: Estimate
     k_r: Estimate
     k_w: Estimate
-    k_r_latency: Estimate = UNKNOWN
+    k_r_latency: Estimate = UNKNOWN  # where latency bends (P14)
     k_w_latency: Estimate = UNKNOWN
     alpha_rule: str = "bandwidth"
     read_max_mb_s: float = math.nan
@@ -102,7 +103,7 @@ class Profile:
 
 
 def parameters(profile: Profile) -> Document:
-    """The parameters as `spillway profile --json` prints them: by access size, and by k; null is what is not known."""
+    """The parameters as `spillway profile --json` prints them: by access size in bytes, and by k; null is not known."""
     found: Document = _finite(_parameters(profile))
     return found
 
@@ -150,7 +151,7 @@ def _without_none(value: Any) -> Any:
 
 
 def write_profile(profile: Profile, directory: Path) -> None:
-    """Writes profile.toml and samples.csv into ``directory``, which is there."""
+    """Writes profile.toml and samples.csv into ``directory``, which exists. Raises SpillwayError where it cannot."""
     write_text(directory / "samples.csv", to_csv(profile.samples))
     write_text(directory / "profile.toml", to_toml(profile))
 

@@ -1,4 +1,4 @@
-"""From samples to parameters: each with a 95 % interval, or unknown where the points do not tell.
+"""From samples to parameters: each with a 95 % interval, or unknown where the points do not determine it.
 
 latency       mean of 4 KiB random operations, one at a time; Student's t over the repeats
 k_r, k_w      where bandwidth saturates, and where latency bends (spillway/fit/knee.py, P14), for each access size
@@ -24,7 +24,7 @@ OPS = ("read", "write")
 
 
 def curve(samples: Iterable[Sample], pattern: str, op: str, bs_bytes: int) -> tuple[list[int], list[float]]:
-    """Concurrencies and IOPS of PIO's samples of one kind, as they were measured."""
+    """(concurrencies, IOPS) of PIO's samples of one kind, in the order of measuring."""
     chosen = pio_samples(samples, pattern, op, bs_bytes)
     return [sample.k for sample in chosen], [sample.iops for sample in chosen]
 
@@ -52,7 +52,8 @@ def mean_of(values: Sequence[float]) -> Estimate:
 
 
 def pio(samples: Sequence[Sample], bs_bytes: int) -> Pio | None:
-    """PIO's parameters for random accesses of ``bs_bytes``; None without a single usable curve."""
+    """PIO's parameters for random accesses of ``bs_bytes``; None without a single usable curve. Raises SpillwayError
+    for curves with too few concurrencies."""
     knees = {op: _knee(samples, op, bs_bytes) for op in OPS}
     if not any(knees.values()):
         return None
@@ -101,7 +102,7 @@ def _of(interval: Interval) -> Estimate:
 
 
 def mqssd_costs(samples: Iterable[Sample], op: str) -> dict[int, tuple[Estimate, Estimate, float]]:
-    """(set-up cost, page cost, R2) by k, us; concurrencies with too few r are left out."""
+    """k → (set-up cost, page cost, R2), costs in us; concurrencies with too few r are left out."""
     by_k: dict[int, list[Sample]] = {}
     for sample in samples:
         if sample.procedure == "mqssd" and sample.op == op:

@@ -59,7 +59,8 @@ TRAINING = ("femu-default", "intel-p4510", "mqsim-default", "quickstart")
 
 @dataclass(frozen=True)
 class Known:
-    """A drive as the mixed model knows it, and its measured mixes; arrays are as long as ``k``."""
+    """The parameters of a drive in the mixed model, and its measured mixes; the arrays are equally long. Costs in us
+    per operation, fills and shares from 0 to 1."""
 
     read_empty: Curve
     read: Curve  # of the full drive
@@ -71,7 +72,7 @@ class Known:
     k: Array
     read_share: Array
     cost_us: Array
-    plain_us: Array  # what plain MQSSD says, with the costs of the full drive
+    plain_us: Array  # predicted by plain MQSSD, with the costs of the full drive
 
     def curves(self, fill: float) -> tuple[Curve, Curve]:
         """Pure reads and pure writes at ``fill``."""
@@ -79,14 +80,15 @@ class Known:
         return between(self.read_empty, self.read, way), filled(self.write, self.collection, fill)
 
     def cost_at_us(self, hold_us: float, fill: float, read_share: Array, k: Array) -> Array:
-        """Predicted time for each operation of mixes at ``fill``; ``hold_us`` is that of the full drive."""
+        """Predicted time per operation of mixes at ``fill``, us; ``hold_us`` is W of the full drive. Shape of
+        ``read_share`` and ``k``."""
         read, write = self.curves(fill)
         hold = hold_at_us(hold_us, write, self.curves(self.full)[1], HOLD_GROWTH)
         return mixed_cost_us(read_share, k, read, write, hold, WAIT_POWER)
 
     @property
     def calibration(self) -> NDArray[np.intp]:
-        """Where the one mix is that the model is given."""
+        """Index of the one mix that the model is calibrated with."""
         share, k = CALIBRATION
         return np.flatnonzero((self.read_share == share) & (self.k == k) & (self.fill == self.full))
 
@@ -112,7 +114,7 @@ class Predictions:
 
 
 def known_of(profile: Profile) -> Known:
-    """Raises SpillwayError when the profile has no mixes."""
+    """The parameters of a profile's drive. Raises SpillwayError when the profile has no mixes."""
     samples = [s for s in profile.samples if s.procedure == "mixed"]
     if not samples:
         raise SpillwayError(f"{profile.name}: the profile has no mixes; profile the drive again with --mixed.")
@@ -146,7 +148,8 @@ def _pure(samples: Sequence[Sample], fill: float, read_share: float) -> Curve:
 
 
 def parameters(profile: Profile) -> dict[str, float]:
-    """The mixed model's parameters of this drive, and how far it and plain MQSSD are off in the median."""
+    """The mixed model's parameters of this drive, and the median errors of it and of plain MQSSD. Raises SpillwayError
+    when the profile has no mixes."""
     known = known_of(profile)
     made = predictions(known)
     return {
@@ -168,7 +171,8 @@ def predictions(
     interference: bool = True,
     collection: bool = True,
 ) -> Predictions:
-    """Every mix but the one the drive is known by; without a term, to see what it is worth."""
+    """Predictions for every mix except the one of the calibration. ``power`` and ``growth`` are phi and psi;
+    ``interference`` and ``collection`` turn one term off, to show its effect."""
     at = known.calibration
     read, write = known.curves(known.full)
     hold = 0.0
@@ -192,7 +196,8 @@ def predictions(
 
 
 def write_fill_errors(profile: Profile) -> Array:
-    """|predicted / measured - 1| of pure writes at the fills between, which the model was not given; saturated."""
+    """|predicted / measured - 1| of saturated pure writes at the fills between the least and the full one, which the
+    model was not given. Raises SpillwayError when the profile has no mixes."""
     known = known_of(profile)
     samples = [s for s in profile.samples if s.procedure == "mixed"]
     between_fills = sorted({s.fill for s in samples} - {known.emptiest, known.full})

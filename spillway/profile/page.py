@@ -15,7 +15,8 @@ from spillway.rundir.directory import write_text
 
 
 def write_profile_report(profile: Profile, target: Path) -> None:
-    """Writes the report of ``profile`` to ``target``, whole or not at all."""
+    """Writes the report of ``profile`` to ``target``, whole or not at all. Raises SpillwayError where it cannot be
+    written."""
     write_text(target, render(profile))
 
 

@@ -2,7 +2,7 @@
 
 MQSSD Fig 1 (throughput against r for each k), Figs 2 and 4 (models against it), Fig 3 (costs against k, with the fitted
 functions); PIO Fig 4 (bandwidth, IOPS and latency against concurrency, knees marked) and Fig 5 (alpha and k by access
-size). Where mixes of reads and writes were measured, those too, beside what is predicted of them (M21).
+size). Where mixes of reads and writes were measured, those too, with the predictions (M21).
 """
 
 import math
@@ -29,7 +29,7 @@ MODEL_COLOURS = {"DAM": style.GREY, "PDAM": style.GREEN, "Affine": style.VIOLET,
 
 
 def panels(profile: Profile) -> list[Panel]:
-    """Every panel that the profile has data for, in the order of the story."""
+    """Every panel that the profile has data for, in the order of the page."""
     return [*_pio(profile), *_mqssd(profile), *_mixes(profile)]
 
 
@@ -257,7 +257,8 @@ def _mix(profile: Profile, known: mixes.Known, made: mixes.Predictions, fill: fl
 
 
 def standing(profile: Profile, fill: float | None = None) -> str:
-    """What every figure of a profile rests on, in a line; ``fill``: of this figure, where it has one of its own."""
+    """The conditions that all figures of a profile have in common, in one line; ``fill``: of this figure, where it has
+    its own."""
     conditions, target = profile.conditions, profile.target
     parts = ["virtual time" if conditions["time"] == "virtual" else conditions["time"] + " time"]
     if conditions.get("fill") is not None:

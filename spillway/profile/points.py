@@ -1,4 +1,4 @@
-"""What is asked of a drive and what it answered: points to measure, and the samples that come of them.
+"""Points to measure on a drive, and the samples that come of them.
 
 A sample is a row of a profile's samples.csv. Symbols: k is the number of operations in flight (numjobs x iodepth), r
 the share of the pages that start a random access, in percent (M22), n = 100 / r the pages of one such access.
@@ -18,7 +18,7 @@ JOB_IODEPTH = 32  # operations that one job keeps in flight before another job i
 
 @dataclass(frozen=True)
 class Point:
-    """One thing to measure. ``ios`` and ``seconds`` end it, whichever comes first; seconds are the drive's."""
+    """One measurement. ``ios`` or ``seconds`` end it, whichever comes first; seconds are of the drive's time."""
 
     procedure: str  # pio, mqssd or mixed
     pattern: str  # random, sequential or staggered
@@ -44,7 +44,7 @@ class Point:
         return {1.0: "read", 0.0: "write"}.get(self.read_share, "mixed")
 
     def request(self, number: int, engine: str) -> Document:
-        """The line of the contract that asks for it."""
+        """The request for it (contract/README.md); ``number`` comes back with the answer."""
         return {
             "id": number,
             "pattern": self.pattern,
@@ -132,7 +132,7 @@ def jobs_for(k: int) -> tuple[int, int]:
 
 
 def pio_point(pattern: str, op: str, bs_bytes: int, k: int) -> Point:
-    """k operations of bs_bytes in flight (P11-P15); how long it is measured is the pace's to say."""
+    """k operations of bs_bytes in flight (P11-P15); its length is set by the Pace."""
     numjobs, iodepth = jobs_for(k)
     return Point("pio", pattern, 1.0 if op == "read" else 0.0, bs_bytes, numjobs, iodepth, None)
 

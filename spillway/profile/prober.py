@@ -1,4 +1,4 @@
-"""A drive that answers points: the conversation with `spillway-native probe`, and how long each point lasts."""
+"""Measures points: the conversation with `spillway-native probe`, and how long each point lasts."""
 
 import math
 import time
@@ -19,7 +19,7 @@ VIRTUAL_WRITES = 32_000
 # wrote at 89 to 138 MB/s in points of half a superblock (an erase block of every plane), at 99 to 115 in points of two.
 SUPERBLOCKS = 1.5
 MOST_WRITE_PAGES = 100_000
-VIRTUAL_IOS_PER_THREAD = 32  # enough for each of k threads to forget how it began
+VIRTUAL_IOS_PER_THREAD = 32  # enough that the start of each of k threads has no effect
 VIRTUAL_READ_PAGES = 16_384
 OPS_PER_THREAD = 4  # M22's threads end together only on average; a thread of fewer operations would show its start
 # A write cache starts each point empty and, near the knee, fills at half the rate of the writes: twice its size does.
@@ -92,7 +92,7 @@ class RealPace:
 
 
 class Prober:
-    """A target that has been brought to its state, and everything measured on it so far."""
+    """A target in its initial state, and the samples measured on it so far."""
 
     def __init__(
         self,
@@ -111,7 +111,8 @@ class Prober:
         self.fill = self.ready.get("fill") or 1.0
 
     def measure(self, point: Point) -> Sample:
-        """Measures one point and keeps the sample. Raises Interrupted where it was ended before."""
+        """Measures one point and keeps the sample. Raises NothingMeasured where no operation ended within it,
+        Interrupted where it was ended early."""
         timed = replace(self.pace.timed(point), fill=self.fill)
         number = len(self.samples)
         answer = self._conversation.ask(timed.request(number, self._engine), "measurement")
@@ -128,7 +129,8 @@ class Prober:
         return sample
 
     def prepare(self, kind: str, capacities: float, seconds: float | None = None) -> Event:
-        """Writes the target as preconditioning does; what came of it."""
+        """Writes the target as preconditioning does, ``capacities`` times its size or for ``seconds``, whichever ends
+        first. Returns the native side's event."""
         line = {"prepare": {"kind": kind, "capacities": capacities, "seconds": seconds}}
         self.ready = self._conversation.ask(line, "ready")
         return self.ready

@@ -34,7 +34,7 @@ FLAGS = {"target.destroy_data": "--destroy-data", "target.size_bytes": "--size"}
 
 @dataclass(frozen=True)
 class Target:
-    """A target, and how it is asked for."""
+    """A target as flags name it. ``fill``: share of an emulated drive that holds data; ``size_bytes``: of a file."""
 
     kind: str  # simulated, paced, file, directory or device
     words: str  # as the user wrote it
@@ -46,7 +46,7 @@ class Target:
 
     @property
     def name(self) -> str:
-        """For people: as it was written, but for what only says where somebody stood, such as ``.``."""
+        """For people: as written; a relative path such as ``.`` is resolved."""
         return self.words if self.words.strip("./") or self.path is None else str(self.path.resolve())
 
     @property
@@ -61,16 +61,16 @@ class Target:
 
     @property
     def real_time(self) -> bool:
-        """Whether a point takes as long as it lasts."""
+        """Whether its time is real and not virtual."""
         return self.kind != "simulated"
 
     @property
     def may_be_written(self) -> bool:
-        """Whether it is asked for with leave to write: a drive model and a test file always are."""
+        """Whether it may be written: with --destroy-data; a drive model and a test file always."""
         return self.emulated or self.destroy_data or self.kind == "directory"
 
     def request(self, seed: int, initial: str, settings: dict[str, str]) -> Document:
-        """The first line of a conversation with the probe."""
+        """The first line of a conversation with the probe. Raises SpillwayError for contradicting flags."""
         drive = drive_request(self.choice) if self.choice is not None else {}
         if drive:
             drive["set"] = settings | drive["set"]  # what the user set counts
@@ -129,7 +129,7 @@ def parse_target(
 
 @contextmanager
 def errors_name_flags(target: Target, flags: Mapping[str, str] = FLAGS) -> Iterator[None]:
-    """What the native side says about keys is said of the flags that set them; ``flags`` beside those of a drive."""
+    """Renames keys in errors of the native side to the flags that set them: those of a drive, and ``flags``."""
     try:
         yield
     except SpillwayError as error:

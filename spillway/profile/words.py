@@ -51,7 +51,7 @@ def _whole(value: float) -> int:
 
 
 def concurrency(estimate: Estimate) -> str:
-    """A knee as people would be told it: ``16 to 24``."""
+    """A knee as text: ``16 to 24``."""
     if not estimate.known:
         return UNKNOWN
     low, high = _whole(estimate.low), _whole(estimate.high) if math.isfinite(estimate.high) else None

@@ -1,4 +1,4 @@
-"""What was published, as ``claims.toml`` beside a suite says it.
+"""Published figures, from a suite's ``claims.toml``.
 
 ``[statements]`` says in a sentence what each claim is (by its code in docs/SOURCES.md, ``C18``); each ``[[claims]]`` is
 one published figure of it, or one relation: which plan, arm and point it is of, which figure, and what that should be.
@@ -21,7 +21,7 @@ from spillway.quantity import nearest
 
 Document = dict[str, Any]
 
-TOLERANCE = 0.15  # relative, where a claim gives none of its own. Source: what is asked of wa_app at the paper's scale
+TOLERANCE = 0.15  # relative, where a claim gives none of its own. Source: guess
 FLAT = 0.10  # relative: a figure that moves less is flat. Source: guess
 
 
@@ -82,7 +82,7 @@ class Place:
 
     @property
     def terms(self) -> "tuple[Place, ...]":
-        """The figures that it is made of: its own, and that of the arm it is held against."""
+        """The figures that it is made of: its own, and that of the arm that it is divided by."""
         return (replace(self, against=""), replace(self, arm=self.against, against="")) if self.against else (self,)
 
 
@@ -98,7 +98,7 @@ class Claim:
     published: float | None = None
     within: float = TOLERANCE
     between: tuple[float, float] | None = None
-    above: float | None = None  # more than this, by more than the repetitions are apart; also beside published
+    above: float | None = None  # more than this, by more than the repetitions are apart; also with published
     below: float | None = None
     along: str = ""  # a relation's axis
     among: tuple[Any, ...] = ()  # its points on it; none: all
@@ -106,13 +106,13 @@ class Claim:
     least_at: Any = None
     most_at: Any = None
     remark: str = ""
-    why: str = ""  # what stands against it where it differs
+    why: str = ""  # the reason where it differs
     why_above: str = ""  # the same where ours is above what was published
     why_below: str = ""
     why_unsteady: str = ""  # what keeps its runs from being steady, where a figure of their parts is missing for that
     calibrated: str = ""  # what was chosen so that this comes out: it is no finding then
-    any_size: str = ""  # why the figure does not hang on how much data there is
-    unmeasured: str = ""  # why no plan can tell
+    any_size: str = ""  # why the figure does not depend on how much data there is
+    unmeasured: str = ""  # why no plan can measure it
 
     @property
     def plan(self) -> str:

@@ -1,4 +1,4 @@
-"""Reads a suite: ``suite.toml``, the plans beside it, and ``claims.toml`` with what was published."""
+"""Reads a suite: ``suite.toml``, the plans next to it, and ``claims.toml`` with what was published."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ Document = dict[str, Any]
 KEYS = ("name", "title", "summary", "plans", "over_time", "may_fill", "scale")
 SCALE_KEYS = ("factor", "keys", "plans")
 KEPT = "kept"  # in a suite's directory: states that its plans keep
-# What such a directory has beside a run directory for each plan.
+# Entries of such a directory that are no run directories of plans.
 OTHERS = (KEPT, "suite.json", "report.html", "claims.csv", "laws.json")
 PLANS = "plans"  # where suites lie, in a checkout and from where the command is called
 
@@ -47,7 +47,8 @@ class SuitePlan:
         return {run.name: dict(original.point) for run, original in pairs}
 
     def loads_of(self, summaries: Mapping[str, Document], directory: Path) -> dict[str, Scaled]:
-        """What there is to simulate of these runs, by their names; ``directory``: the plan's run directory."""
+        """The loads to simulate for these runs, by the runs' names. ``summaries``: their objects of summary.json;
+        ``directory``: the plan's run directory. Raises SpillwayError where samples are damaged."""
         found = {}
         for run, original in zip(self.plan.arms, self.original.arms, strict=True):
             if run.name in summaries and (loads := scaled_of(run, original, summaries[run.name], directory)):
@@ -80,7 +81,7 @@ class Suite:
 
     @property
     def runs(self) -> int:
-        """How many runs the chosen plans come to."""
+        """The number of runs of the chosen plans."""
         return sum(len(each.plan.arms) * len(each.plan.seeds) for each in self.chosen)
 
 
@@ -157,8 +158,8 @@ def load_scaled(
     scale: str | None = None,
     properties: Document | None = None,
 ) -> Plan:
-    """A plan on its own: one that a suite.toml beside it names is scaled as that says, or by ``scale``, any other is
-    taken as it is. The other arguments are those of ``load_plan``. Raises SpillwayError."""
+    """A plan on its own: one that a suite.toml in its directory names is scaled as that says, or by ``scale``, any
+    other is taken as it is. The other arguments are those of ``load_plan``. Raises SpillwayError."""
     suite = path.parent / "suite.toml"
     document = _read(suite) if suite.is_file() else {}
     if not document or path.stem not in _names(document.get("plans"), suite):

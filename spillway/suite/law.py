@@ -1,4 +1,4 @@
-"""What a scaled run would have come to at the original's size, by a simulation of its engine's tree.
+"""wa_app of a scaled run at the original's size, by a simulation of its engine's tree.
 
 LevelDB's levels are constants: 10 MiB, and ten times more in each next. A smaller database has fewer of them, so its
 wa_app is lower, whatever else is scaled along. ``models/leveldb.py`` and ``models/value_log.py`` simulate what is
@@ -6,7 +6,7 @@ merged with what; they are run for the size that was measured and for the origin
 the measurement is the second taken for it. ``laws.py`` runs them, and only those that a claim needs. LevelDB's loads of
 few pairs, at both sizes, are simulated with their keys (``models/leveldb_keys.py``).
 
-How many tables wait in L0 for a compaction hangs on how fast the writer puts and how fast compaction writes. Both are
+How many tables wait in L0 for a compaction depends on how fast the writer puts and how fast compaction writes. Both are
 the run's own:
 
     puts_per_s      = puts / (duration - time in stalls)
@@ -28,7 +28,8 @@ AGREES = 0.15  # relative, between simulation and measurement at the scaled size
 
 @dataclass(frozen=True)
 class Rates:
-    """How fast a run put pairs while nothing held it up, and how fast its background thread wrote while it did."""
+    """A run's rate of puts outside of write stalls (puts/s), and the rate of its background thread while it wrote
+    (MB/s)."""
 
     puts_per_s: float
     compaction_mb_s: float
@@ -48,7 +49,7 @@ class Law:
     rates: Rates | None = None  # that it was simulated with
 
     def agrees_with(self, measured: float) -> bool:
-        """Whether the simulation says of the scaled run what was measured."""
+        """Whether the simulation at the scale is within AGREES of ``measured``."""
         return abs(self.at_scale / measured - 1) <= AGREES
 
 
@@ -70,7 +71,7 @@ class Load:
 
 
 def load_of(arm: Arm) -> Load | None:
-    """The load of an arm where it is one of an empty database at random by one thread; None for anything else."""
+    """The load of an arm that fills an empty database at random by one thread; None for any other."""
     engine, options = arm.settings["engine.name"], arm.engine_options
     if engine not in ("leveldb", "leveldb-vlog") or options.get("compression") != "kNoCompression":
         return None
@@ -117,6 +118,7 @@ def rates_of(summary: Mapping[str, Any], directory: Path) -> Rates | None:
 
     A sample tells whether a compaction runs at its end. Of n samples k do: (k + 1/2) / (n + 1) of the time, which is
     neither none nor all of it where a short run has one sample (the mean of a binomial's share under Jeffreys' prior).
+    Raises SpillwayError where the samples are damaged.
     """
     by_cause = summary.get("host_bytes_written_by_cause") or {}
     written = (by_cause.get("flush") or 0) + (by_cause.get("compaction") or 0)
@@ -131,7 +133,7 @@ def rates_of(summary: Mapping[str, Any], directory: Path) -> Rates | None:
 
 
 def simulate(load: Load) -> float:
-    """wa_app of a load."""
+    """wa_app of a load (``models/leveldb.py``, ``models/value_log.py``)."""
     if load.engine == "leveldb-vlog":
         return value_log.fill_random(load.shape, load.pairs, log=load.log).wa_app
     model = leveldb_keys.fill_random if load.keys_are_drawn else leveldb.fill_random

@@ -1,6 +1,6 @@
-"""The laws that a suite's claims need: simulated in processes, and kept in ``laws.json`` beside the suite's runs.
+"""The laws that a suite's claims need: simulated in processes, and stored in ``laws.json`` in the suite's directory.
 
-A law is asked for where a claim reads ``wa_app`` or ``wa_total`` of a run. All are simulated at the scale, which takes
+A law is needed where a claim reads ``wa_app`` or ``wa_total`` of a run. All are simulated at the scale, which takes
 milliseconds. The original's size takes up to a minute, so it is simulated only where every run of the claim agrees with
 its law: elsewhere no claim would use it. What was simulated once is read back as long as its inputs, all of them, and
 the models' sources are the same.
@@ -35,7 +35,7 @@ class Simulated:
     """wa_app by simulation, read from and written to a directory's ``laws.json``."""
 
     def __init__(self, directory: Path, on_progress: OnProgress | None = None) -> None:
-        """``on_progress`` is told how far long simulations are."""
+        """``on_progress`` is called with a line on the progress of long simulations."""
         self._path = directory / KEPT_AS
         self._on_progress = on_progress
         self._source = _source()
@@ -46,7 +46,8 @@ class Simulated:
                 self._known = {str(key): float(value) for key, value in kept["wa_app"].items()}
 
     def of(self, loads: Iterable[Load]) -> dict[Load, float]:
-        """wa_app of each load; what is not known yet is simulated."""
+        """wa_app of each load; what is not known yet is simulated. Raises SpillwayError where laws.json cannot be
+        written."""
         wanted = {load: _key(load) for load in loads}
         missing = [load for load, key in wanted.items() if key not in self._known]
         for done, (load, wa_app) in enumerate(self._simulated(missing), start=1):
@@ -126,7 +127,8 @@ def laws_of(runs: Mapping[Run, Scaled], groups: Iterable[Iterable[Run]], simulat
 
 
 def scaled_of(scaled: Arm, original: Arm, summary: Mapping[str, Any], directory: Path) -> Scaled | None:
-    """What is to be simulated for a run of a plan, whose directory this is; None where there is no law."""
+    """What is to be simulated for a run of a plan, whose directory this is; None where there is no law. Raises
+    SpillwayError where the samples are damaged."""
     small, large = law.load_of(scaled), law.load_of(original)
     if small is None or large is None or small == large or not summary.get("wa_app"):
         return None

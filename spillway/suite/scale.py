@@ -1,4 +1,4 @@
-"""The scale of a suite: one factor on everything whose ratio to the data has to stay what it is.
+"""The scale of a suite: one factor on every size whose ratio to the data has to stay the same.
 
 Plans say the sizes of the original experiment. The keys that a suite names (numbers of pairs, buffers, files, caches,
 the drive's capacity) are multiplied by its factor wherever a plan has them: on top, in an arm, in a phase and on the
@@ -41,7 +41,8 @@ class Scale:
         return scaled
 
     def value(self, key: str, value: Any, where: str = "scale") -> Any:
-        """One value under its dotted key, multiplied where the key is one of the scale's."""
+        """One value under its dotted key, multiplied where the key is one of the scale's. Raises SpillwayError for a
+        value that is no size."""
         if not self._has(key):
             return value
         if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What there is of a plan in the place of its run directory, and what of a suite its report is about."""
+"""The state of a plan's run directory, and the plans that a suite's report covers."""
 
 import tomllib
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ State = Literal[
 
 
 def state_of(directory: Path, plan: Plan, *, may_fill: bool = False) -> State:
-    """Whether a plan's run directory is there, is whole and is of this plan, its files, and this build. ``may_fill``:
-    runs that filled their drives are results of it."""
+    """The state of a plan's run directory: whether it exists, is whole, and is of this plan, its files and this build.
+    ``may_fill``: runs that filled their drives are results."""
     if not directory.exists():
         return "not run"
     try:
@@ -42,8 +42,8 @@ def state_of(directory: Path, plan: Plan, *, may_fill: bool = False) -> State:
 
 
 def reported(suite: Suite, out: Path) -> tuple[list[SuitePlan], dict[str, str]]:
-    """The plans that the report is about, in the suite's order: those that are chosen, and others whose runs in ``out``
-    are done. And those that it leaves out, each with what there is of it."""
+    """(plans of the report in the suite's order: those that are chosen, and others whose runs in ``out`` are done;
+    plans that it leaves out → their state)."""
     inside, left_out = [], {}
     for each in suite.plans:
         state = "done" if each.chosen else state_of(out / each.name, each.plan, may_fill=each.may_fill)

@@ -1,9 +1,9 @@
-"""What a suite measured, held against what was published: a verdict for each claim, computed from both.
+"""Compares what a suite measured with what was published: a verdict for each claim.
 
 All points of a claim stand on one basis. ``simulated``: every one of them by the law of its tree, at the original's
 size; ``scaled``: every one as it was measured at the suite's scale; ``measured``: the suite was not scaled. A figure
-that hangs on how much data there is, and of which there is no law that agrees with the measurement, is no figure at the
-original's size: alone it is held against none, and only its ratios and trends are. What was not measured is said to be
+that depends on how much data there is, and of which there is no law that agrees with the measurement, is no figure at
+the original's size: alone it is compared with none; only its ratios and trends are. What was not measured is called
 that, never guessed.
 """
 
@@ -26,7 +26,7 @@ Verdict = Literal["reproduced", "differs", "calibrated", "not measured"]
 Basis = Literal["measured", "simulated", "scaled", ""]
 
 VERDICTS: tuple[Verdict, ...] = ("reproduced", "differs", "calibrated", "not measured")
-BY_LAW = ("wa_app", "wa_total")  # they hang on how much data there is; the latter's wa_device is as it was measured
+BY_LAW = ("wa_app", "wa_total")  # they depend on how much data there is; the latter's wa_device is as it was measured
 MARGIN = 0.02  # relative: what has no repetitions is more than a bound when it is so by more. Source: guess
 COLUMNS = ("claim", "statement", "published", "ours", "basis", "verdict", "why")  # of claims.csv
 
@@ -73,7 +73,7 @@ class Measured:
 
     @property
     def of_the_law(self) -> str:
-        """How the law stands to what was measured; empty where there is none."""
+        """How the law compares with what was measured; empty where there is none."""
         wa_app = self.figure("wa_app")
         if self.law is None or not wa_app:
             return ""
@@ -454,7 +454,7 @@ def as_csv(judged: Iterable[Judged]) -> str:
 
 @dataclass
 class Tally:
-    """How the claims of one name came out."""
+    """The verdicts on the claims of one name."""
 
     name: str
     says: str
