@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """The entry point. The commands are read inside: a Ctrl-C meanwhile is told in one sentence too."""
+    """The entry point. The commands are imported inside, so that a Ctrl-C meanwhile is reported in one sentence too."""
     try:
         from spillway.cli.program import main as program
 

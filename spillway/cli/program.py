@@ -54,7 +54,7 @@ def main() -> None:
 
 
 class _Notes(logging.Handler):
-    """What is to be known beside the result: one line each on standard error."""
+    """Log records as one line each on standard error, next to the result on standard output."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Prints it."""

@@ -38,7 +38,7 @@ FLAGS = {
     ),
     *("histogram", "statistics", "use_fsync", "mmap_write", "use_existing_keys", "reverse_iterator", "verify_checksum"),
 }  # without a value they mean true
-# What db_bench runs that is told nothing. Source: `db_bench --help` of RocksDB 7.8
+# What db_bench runs by default. Source: `db_bench --help` of RocksDB 7.8
 BENCHMARKS = (
     "fillseq,fillseqdeterministic,fillsync,fillrandom,filluniquerandomdeterministic,overwrite,readrandom,newiterator,"
     "newiteratorwhilewriting,seekrandom,seekrandomwhilewriting,seekrandomwhilemerging,readseq,readreverse,compact,"
@@ -60,7 +60,7 @@ LOADERS: tuple[str, ...] = (
     "filluniquerandomdeterministic",
 )
 LOADERS += ("fillseqdeterministic", "bulkload")
-# Share of a benchmark's operations that write, beside the loaders; None: a thread beside it writes as long as it lasts.
+# Share of a benchmark's operations that write, loaders left out; None: another thread writes as long as it lasts.
 WRITES: dict[str, float | None] = {
     **dict.fromkeys(("overwrite", "updaterandom", "mergerandom", "xorupdaterandom", "randomreplacekeys"), 1.0),
     **{"readrandomwriterandom": 0.1, "readrandommergerandom": 0.3},
@@ -91,7 +91,7 @@ class Bench:
     names: tuple[str, ...]
 
     def number(self, flag: str, default: float) -> float | None:
-        """A flag's number; None where it is not known or is none."""
+        """A flag's number, ``default`` where it is not given; None where it is not known or is no number."""
         text = self.flags.get(flag)
         if text is None:
             return default

@@ -57,10 +57,9 @@ LEAST_PART = min(SIZES)  # of a drive that is worth bringing to a state
 
 
 def lint_fio(name: str, jobs: Sequence[Job], capacity: int | None = None, *, followed: bool = False) -> Linted:
-    """The table of jobs in their order. Raises SpillwayError where there is nothing to judge.
-
-    ``followed``: another tool measures behind them, so that what only fills a drive is no test.
-    """
+    """The table of jobs in their order. ``capacity``: of the drive in bytes; None: not known. ``followed``: another
+    tool measures after them, so a job that only fills a drive is no test. Raises SpillwayError where no job reaches a
+    drive."""
     if not jobs:
         raise SpillwayError(f"{name}: there is no job in it; a fio job file has a [section] for each job.")
     tests = steps_of(jobs, followed=followed)

@@ -1,7 +1,7 @@
 """fio's jobs as steps in their order: what each writes, whether it prepares or measures, and what preparing leaves.
 
-To prepare and to measure may be the same commands: fio prints a figure of both. What tells them apart is what a job
-says. A step prepares where it writes alone and ends with its volume, keeps no record (``RECORDS``), and
+The same commands may prepare or measure: fio prints figures of both. The options of a job decide. A step prepares where
+it only writes and ends with its volume, keeps no record (``RECORDS``), and
 
     says so by its name (``precondition``, ``fill``, ``prep``, ``warm-up``, ``layout``), or is ``sprandom``; or
     writes its target whole, and steps behind it are ended by time, by ``ss``, or keep a record; or another tool
@@ -30,7 +30,7 @@ NO_DRIVE = {
     *("dev-dax", "libpmem", "pmemblk", "libcufile", "librpma_apm_client", "librpma_apm_server"),
     *("librpma_gpspm_client", "librpma_gpspm_server"),
 }
-# Engines that pass the page cache by.
+# Engines that bypass the page cache.
 AROUND_CACHE = ("spdk", "spdk_bdev", "io_uring_cmd", "sg", "libzbc", "nvme", "libblkio", "xnvme", "libaio_direct")
 LOGS = ("write_bw_log", "write_iops_log", "write_lat_log")
 # What is given only where a figure is wanted: a series, percentiles, a form for programs, a steady state, a rate.
@@ -48,13 +48,13 @@ _MEASURES = re.compile(
     r"|fill[-_ ]?\d\d"
 )
 SETTLED = 2.0  # times its span that a drive is overwritten at random. Source: B14
-UNWRITTEN = 0.005  # share of LBAs from which on it is said. Source: guess
+UNWRITTEN = 0.005  # share of LBAs; a smaller one is not mentioned. Source: guess
 SPRANDOM_OP = 0.15  # fio's default of spr_op. Source: options.c of fio 3.42
 
 
 @dataclass(frozen=True)
 class Step:
-    """A job, the group that it runs in, and whether what comes behind it measures."""
+    """A job, the group that it runs in, and whether another tool measures after it."""
 
     job: Job
     group: int
@@ -77,7 +77,7 @@ class Step:
 
     @property
     def write_share(self) -> float:
-        """Of its bytes."""
+        """Share of its bytes that it writes."""
         if not self.reads:
             return 1.0 if self.writes else 0.0
         if not self.writes:
@@ -108,7 +108,7 @@ class Step:
 
     @property
     def on_drive(self) -> bool:
-        """Whether anything of it reaches a drive. A trim that nobody measures says nothing of one."""
+        """Whether any of its I/O reaches a drive; a trim that is not measured does not count."""
         engine = self.job.text("ioengine").split(":")[0]
         nowhere = bool(self.targets) and all(target in ("/dev/null", "/dev/zero") for target in self.targets)
         trims = self.mode in ("trim", "randtrim") and not self.measures
@@ -149,7 +149,7 @@ class Step:
 
     @property
     def measures(self) -> bool:
-        """Whether it is written as only measurements are."""
+        """Whether its options are those of a measurement."""
         return self.by_time or bool(self.record)
 
     @property
@@ -159,13 +159,13 @@ class Step:
 
     @property
     def declared(self) -> bool:
-        """Whether it says itself that it prepares."""
+        """Whether its name says that it prepares."""
         plain = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", self.job.name).lower()
         return bool(_PREPARES.search(plain)) and not _MEASURES.search(plain)
 
     @property
     def may_prepare(self) -> bool:
-        """Whether nothing but its purpose is open: it writes alone, by volume, and keeps no record."""
+        """Whether it could prepare: it only writes, ends by volume, and keeps no record."""
         return self.mode in ("write", "randwrite") and not self.measures
 
     @property
@@ -195,7 +195,7 @@ class Step:
         return None, None
 
     def spans(self) -> float | None:
-        """How often it writes its own span; None where that cannot be told."""
+        """How often it writes its own span; None where that is not known."""
         loops, clones = self.job.number("loops", 1), self.job.number("numjobs", 1)
         if loops is None or clones is None:
             return None
@@ -241,7 +241,8 @@ def covers(filling: Step, step: Step) -> bool:
 
 @dataclass(frozen=True)
 class State:
-    """What steps have left of a target: in words, whether it is steady under random writes, and what is unwritten."""
+    """The state in which steps leave a target: in words, whether it is steady under random writes, and the share of
+    LBAs that is unwritten."""
 
     words: str
     settled: bool
@@ -283,7 +284,8 @@ def state_after(steps: Sequence[Step]) -> State | None:
 
 
 def refused_by_fio(step: Step) -> str:
-    """Why fio takes no such ``sprandom``, as a clause; empty: it does. Source: fixup_options() of fio 3.42's init.c."""
+    """Why fio refuses such a ``sprandom``, as a clause; empty: it does not. Source: fixup_options() of fio 3.42's
+    init.c."""
     job = step.job
     if step.mode != "randwrite":
         return f"rw={step.mode}, and it takes randwrite"

@@ -1,4 +1,4 @@
-"""A benchmark as somebody wrote it: its commands, and what stands around those of the tool that measures.
+"""A recipe: the commands of a benchmark, those around the measuring tool included.
 
 The pitfalls that fio, db_bench and YCSB have alike are judged here: what was done to the drive before, who reads its
 counters, who looks at the store's size, how many drives there are.
@@ -30,7 +30,7 @@ from spillway.pitfalls import (
 from spillway.quantity import human_bytes
 
 TOOLS = re.compile(r"(?:^|/)(db_bench\w*|(?:go-)?ycsb(?:\.sh|\.bat)?|fio)$")
-# Commands that name a tool and do not run it.
+# Commands that mention a tool without running it.
 TALK = {
     *("echo", "printf", "grep", "egrep", "ps", "pgrep", "pkill", "killall", "kill", "which", "hash", "command", "type"),
     *(
@@ -60,7 +60,7 @@ PURGE_CHANGE = "before it: blkdiscard, then fio rw=write bs=128k size=100%, then
 
 @dataclass(frozen=True)
 class Recipe:
-    """Commands with where they are from; ``capacity``: of the drive in bytes, where it is told."""
+    """Commands with where they are from; ``capacity``: of the drive in bytes; None: not known."""
 
     name: str
     commands: Sequence[Command]
@@ -120,21 +120,22 @@ def minutes(seconds: float) -> str:
 
 
 def judged_time(seconds: float) -> tuple[Verdict, str]:
-    """Of a test that ends by time."""
+    """(verdict, words) of a test that ends after ``seconds``."""
     if seconds < LEAST_SECONDS:
         return "finding", f"{minutes(seconds)}, where {LEAST_SECONDS // 60} are the least"
     return "cannot tell", f"{minutes(seconds)}: long enough only if host writes reach 3 x the capacity"
 
 
 def short_reads(seconds: float, where: str, change: str) -> list[Remark]:
-    """Of a test that reads alone and ends by time."""
+    """A remark where a test that only reads ends too soon; else none."""
     if not 0 < seconds < LEAST_READ_SECONDS:
         return []
     return [Remark(SHORT_TEST, "finding", f"reads for {minutes(seconds)}", change, where)]
 
 
 def judged_user_bytes(count: float, capacity: int | None, most: float = MOST_WA_APP) -> tuple[Verdict, str]:
-    """Of a test of a store that ends by user bytes; host bytes are wa_app times as many, ``most`` times at most."""
+    """(verdict, words) of a store's test that ends by ``count`` user bytes. Host bytes are wa_app times as many, at
+    most ``most`` times."""
     if capacity is None:
         if count * most < STEADY_CAPACITIES * LEAST_CAPACITY_BYTES:
             return "finding", f"{human_bytes(count)} of user data, too little for any drive of 100 GB or more"
@@ -212,7 +213,7 @@ def initial_state(recipe: Recipe, tested: Sequence[Command]) -> Remark:
 
 
 def wa_device(recipe: Recipe, tested: Sequence[Command], reports: str) -> Remark:
-    """Who reads the drive's counters. ``reports``: what the tool itself says of write amplification."""
+    """Whether the drive's counters are read. ``reports``: what the tool itself says of write amplification."""
     vendor = [
         each
         for each in named(recipe.commands, "nvme")
@@ -254,7 +255,7 @@ def data_set(
 
 
 def space(recipe: Recipe, tested: Sequence[Command], own: Sequence[Command], option: str) -> Remark:
-    """Who looks at the store's size. ``own``: commands whose tool prints it; ``option``: how it would."""
+    """Whether the store's size is measured. ``own``: commands whose tool prints it; ``option``: how it would."""
     watchers = [*named(recipe.commands, "du", "df")]
     listed = [
         each

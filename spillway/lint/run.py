@@ -1,7 +1,7 @@
 """A run directory against the seven pitfalls: what the run's own figures say.
 
 Pure: it reads what ``rundir.read_run`` has read. Of a record that lacks a figure, because an older version wrote it or
-the run ended early, the verdict is that it cannot be told.
+the run ended early, the verdict is "cannot tell".
 """
 
 import math
@@ -41,7 +41,7 @@ def lint_run(rundir: Path) -> Linted:
 
 
 def lint_record(run: RunRecord) -> Linted:
-    """The table of a run directory that is read already."""
+    """The table of a run directory that is read already. Raises SpillwayError for a run that was refused."""
     plan = tomllib.loads(run.plan_toml)
     arms = run.arms
     judges: tuple[tuple[Pitfall, Callable[[], Remark]], ...] = (
@@ -199,7 +199,7 @@ def _space(arms: Sequence[ArmRecord]) -> Remark:
 def over_provisioning(arm: ArmRecord, *, discards: bool) -> float | None:
     """(physical - mapped) / mapped, mapped as much as it can be, so that this is a lower bound: the summary's own.
 
-    Of runs whose summary is older, mapped are an initial fill and what was written beside it: with discards no more
+    Of runs whose summary is older, mapped are an initial fill and what was written besides: with discards no more
     than the store held at once, without them no more than was written at all. Source: the standard definition (B16).
     """
     known = arm.summary.get("over_provisioning_effective")

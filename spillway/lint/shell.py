@@ -3,7 +3,7 @@
 Nothing is run. Known are quotes, continued lines, comments, assignments, ``${NAME:-default}``, ``$(( ))``, arrays,
 functions with their parameters, ``if``, ``for``, ``eval``. A condition that cannot be decided has all of its branches
 read, a loop its words (or its body once), a function that nothing calls is read once. What a command would print is not
-known: it is ``UNKNOWN``, and so is what is made of it. What is not understood is passed over, so that any text can be
+known: it is ``UNKNOWN``, and so is what is made of it. What is not understood is skipped, so that any text can be
 read.
 """
 
@@ -86,7 +86,7 @@ class _Reader:
             self._run(node.text, node.line)
 
     def _if(self, node: Node) -> None:
-        """The branch whose condition holds; where that cannot be told, each that may, from the same variables."""
+        """The branch whose condition holds; where that is not known, each that may, from the same variables."""
         before = dict(self.variables)
         changed: dict[str, str] = {}
         for conditions, body in node.branches:
@@ -100,7 +100,7 @@ class _Reader:
         self.variables = before | changed
 
     def _holds(self, conditions: Sequence[str]) -> bool | None:
-        """Whether a condition of one test holds; None: it cannot be told."""
+        """Whether a condition of one test holds; None: not known."""
         if len(conditions) != 1:
             return None
         text = conditions[0].strip()
@@ -288,7 +288,7 @@ def _number(node: ast.AST) -> int:
 
 
 def _tested(words: Sequence[str]) -> bool | None:
-    """The value of a test's words; None where it cannot be told."""
+    """The value of a test's words; None where it is not known."""
     if words[:1] == ["!"]:
         inner = _tested(words[1:])
         return None if inner is None else not inner

@@ -1,6 +1,6 @@
 """A shell script as blocks of statements: quotes, continued lines, comments, here-documents, ``if``, loops, functions.
 
-What is not understood is passed over, so that any text can be read.
+What is not understood is skipped, so that any text can be read.
 """
 
 import re
@@ -136,7 +136,7 @@ class Splitter:
 
 
 def closing(text: str, at: int) -> int:
-    """Behind what the quote or bracket at ``at`` opens; the end of the text where nothing closes it."""
+    """The index after the quote or bracket that closes the one at ``at``; the end of the text where none does."""
     opener = text[at]
     if opener == "'":
         end = text.find("'", at + 1)
@@ -269,7 +269,7 @@ class Blocks:
 
 
 def word_end(text: str, at: int) -> int:
-    """Behind the word that begins at ``at``, its quotes and substitutions included."""
+    """The index after the word that begins at ``at``, its quotes and substitutions included."""
     begun = at
     while at < len(text) and not text[at].isspace():
         if text[at] in "'\"`" or (text[at] == "(" and at == begun):

@@ -1,4 +1,4 @@
-"""What lint says: one remark for each pitfall or place, and the table of all of one thing."""
+"""The result of lint: one remark for each pitfall or place, and the table of one subject."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,12 +8,12 @@ from spillway.pitfalls import ALL, SEVEN, Pitfall
 
 Document = dict[str, Any]
 Verdict = Literal["ok", "finding", "answered", "stale answer", "cannot tell"]
-OPEN: tuple[Verdict, ...] = ("finding", "stale answer")  # what is to be mended: exit code 1
+OPEN: tuple[Verdict, ...] = ("finding", "stale answer")  # what needs a change: exit code 1
 
 
 @dataclass(frozen=True)
 class Remark:
-    """What was looked at for one pitfall, the verdict, and what to change."""
+    """For one pitfall what was examined, the verdict, and what to change."""
 
     pitfall: Pitfall
     verdict: Verdict
@@ -38,7 +38,7 @@ class Remark:
 
 @dataclass(frozen=True)
 class Linted:
-    """One thing and all remarks about it, in the order of the pitfalls."""
+    """A subject (plan, run directory or recipe) and its remarks, in the order of the pitfalls."""
 
     subject: str
     kind: str
@@ -71,7 +71,8 @@ def table_of(subject: str, kind: str, remarks: Sequence[Remark]) -> Linted:
 
 
 def with_answers(remarks: Sequence[Remark], answers: Mapping[str, str], *, report_stale: bool) -> list[Remark]:
-    """The remarks, with findings that are answered on purpose; ``report_stale``: an answer to nothing is told."""
+    """The remarks, with findings of ``answers`` marked as answered; ``report_stale``: answers without a finding are
+    reported."""
     remarked = []
     for remark in remarks:
         answer = answers.get(remark.pitfall.slug, "")
@@ -86,7 +87,7 @@ def with_answers(remarks: Sequence[Remark], answers: Mapping[str, str], *, repor
 
 
 def worst(verdicts: Sequence[Verdict]) -> Verdict:
-    """Of several verdicts on one pitfall the one that counts: a finding, then what cannot be told, then ok."""
+    """The verdict that counts of several on one pitfall: a finding, then "cannot tell", then ok."""
     order: tuple[Verdict, ...] = ("finding", "cannot tell", "ok")
     return next((each for each in order if each in verdicts), "ok")
 

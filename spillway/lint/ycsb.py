@@ -1,7 +1,7 @@
 """YCSB's property files and commands against the pitfalls.
 
 Properties, defaults and order are YCSB 0.18's: ``-P`` files in their order, ``-p`` over them, ``-threads`` and
-``-target`` beside. Its values are random printable bytes, six from a draw of 32 bits (RandomByteIterator), which LZ4
+``-target`` besides. Its values are random printable bytes, six from a draw of 32 bits (RandomByteIterator), which LZ4
 and Snappy hardly shorten. Its zipfian draws from ten thousand million items and scatters them over records by a hash
 (ScrambledZipfianGenerator), so that it touches more records than Zipf's law over the records themselves would.
 """

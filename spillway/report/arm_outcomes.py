@@ -1,7 +1,7 @@
-"""Arms set against each other: which way each keeps its writers going, and what each repetition of it came to.
+"""Arms of a comparison: how each handles write stalls, and the figures of its repetitions.
 
-Every figure is derived here from what the run recorded (rows, phases, result). Work that was put off is counted with
-the arm that put it off: the *bill* of an arm goes from its first measured write to the end of the phase that settles.
+Every figure is derived here from what the run recorded (rows, phases, result). Deferred work is counted with
+the arm that deferred it: the *bill* of an arm goes from its first measured write to the end of the phase that settles.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,14 +18,14 @@ from spillway.rundir.samples import Row, nand_bytes, stall_seconds
 
 Document = dict[str, Any]
 
-# Phases that do no work of the user's: they wait until the engine has none left.
+# Phases without operations of the user's: they wait until the engine has no background work left.
 SETTLING = ("settle", "waitforcompaction")
 ADOC, ROCKSDB, SPILLWAY = "adoc", "rocksdb", "spillway"
 
 
 @dataclass(frozen=True)
 class StallHandling:
-    """How an arm keeps its writers going, as its plan says."""
+    """How an arm handles write stalls, by its plan."""
 
     system: str  # rocksdb, adoc, spillway, or another engine's name
     slowdown: bool  # RocksDB may slow its writers down before it stops them
@@ -34,14 +34,14 @@ class StallHandling:
 
     @property
     def variant(self) -> str:
-        """The way without its number of threads, as a legend has it."""
+        """The name for a legend, without the number of threads."""
         if self.system == SPILLWAY:
             return f"{self.system}, {self.rollback}" if self.rollback else self.system
         return self.system if self.slowdown else f"{self.system}, no slowdown"
 
 
 def stall_handling_of(plan: Document, name: str) -> StallHandling:
-    """The way of an arm, from the resolved plan of its run."""
+    """Of the arm ``name``, from the resolved plan of its run."""
     arm: Document = next((each for each in plan.get("arms", []) if each.get("name") == name), {})
     own, shared = arm.get("engine", {}), plan.get("engine", {})
     engine = {**shared, **own}
@@ -77,7 +77,7 @@ def _slows_down(options: Document) -> bool:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one repetition of an arm came to, over its measured phases of work. None: not known, or there was none."""
+    """The figures of one repetition, over its measured phases of work. None: not known, or there was none."""
 
     seconds: float
     writes: float
@@ -133,12 +133,12 @@ def mix_of(plan: Document) -> str:
 
 
 def is_work(phase: Document) -> bool:
-    """A phase with operations of the user's."""
+    """Whether a phase has operations of the user's."""
     return phase["workload"] not in SETTLING
 
 
 def outcome(record: ArmRecord) -> Outcome | None:
-    """Of a repetition with samples of measured work; else None."""
+    """The figures of a repetition; None where it has no samples of measured work."""
     work = [phase for phase in record.phases if phase["measured"] and is_work(phase)]
     rows = _within(record.rows, work)
     if not rows:
@@ -227,7 +227,7 @@ def _programmed(rows: Sequence[Row]) -> float | None:
 
 @dataclass(frozen=True)
 class ArmOutcomes:
-    """An arm with all of its repetitions that came to something."""
+    """An arm with the figures of its complete repetitions."""
 
     name: str
     handling: StallHandling
@@ -236,7 +236,8 @@ class ArmOutcomes:
 
 
 def outcomes_of_arms(plan: Document, arms: Iterable[ArmRecord]) -> list[ArmOutcomes]:
-    """The arms of a run that did measured work, in the plan's order. What was not finished counts in no figure."""
+    """The arms of a run that did measured work, in the plan's order. Repetitions that were not finished are left
+    out."""
     found = []
     for arm in arms:
         whole = [each for each in (arm.repetitions or [arm]) if each.result.get("complete")]
@@ -257,7 +258,7 @@ class Spread:
 
 
 def spread(values: Iterable[float | None]) -> Spread | None:
-    """Over the repetitions that have the figure."""
+    """The spread of the values that are known; None where none is."""
     known = [value for value in values if value is not None]
     return Spread(median(known), min(known), max(known), len(known)) if known else None
 
@@ -268,6 +269,7 @@ def over(arm: ArmOutcomes, figure: Figure) -> Spread | None:
 
 
 def against(one: ArmOutcomes, other: ArmOutcomes, figure: Figure) -> Spread | None:
-    """One arm's figure as a multiple of another's, repetition by repetition: those ran in turn, on the same machine."""
+    """One arm's figure as a multiple of another's, repetition by repetition, as they ran in turns on the same
+    machine."""
     pairs = zip(one.outcomes, other.outcomes, strict=False)
     return spread(ratio(figure(a), figure(b)) for a, b in pairs)

@@ -1,7 +1,7 @@
-"""What the accelerator has to show against its rivals, as this run shows it or does not.
+"""Claims of the accelerator against its rivals, and whether this run meets them.
 
 A claim stands in the table only when the run holds the arms that it compares. Wanted figures: the largest that KVAccel
-publishes (K23), asked of every equal number of threads here, and what Spillway asks of itself beyond the paper.
+publishes (K23), at every equal number of threads here, and this project's own beyond the paper.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from spillway.report.words import NOTHING, micros, number
 # Source: KVAccel, Table IV and Fig 13.
 MIXED_GAINS = {"B": 1.36, "C": 1.51}
 RANGE_SHARE = 0.9  # of RocksDB's range queries. Source: ours; the paper reaches 0.33 (Table V)
-READ_SHARE = 0.95  # of RocksDB's reads beside writes. Source: ours
+READ_SHARE = 0.95  # of RocksDB's reads during writes. Source: ours
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def _efficiency(compared: Sequence[ArmOutcomes]) -> Iterator[Claim]:
 
 
 def bill_rows(compared: Sequence[ArmOutcomes]) -> list[tuple[str, list[str]]]:
-    """The whole bill: what each arm did while it worked, beside what it came to when everything was settled."""
+    """The whole bill: each arm's figures while it worked, and when everything was settled."""
     figures: list[tuple[str, Figure]] = [
         ("Writes, million", lambda o: o.writes / 1e6 or None),
         ("While writing: operations/s", lambda o: (o.writes + o.reads) / o.seconds if o.seconds else None),

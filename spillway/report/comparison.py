@@ -1,7 +1,7 @@
-"""The charts that set arms side by side, those of KVAccel's Figs 2-5 and 11-14 (K18, K19, K22) among them.
+"""The charts that compare arms, those of KVAccel's Figs 2-5 and 11-14 (K18, K19, K22) among them.
 
 Throughput second by second, one chart for each arm, with its stalls (Figs 2 and 11); bars over arms and threads
-(Figs 3, 12 and 13, Table V); what crosses the drive's door while writers wait (Figs 4 and 14), and its distribution
+(Figs 3, 12 and 13, Table V); the drive's traffic while writers wait (Figs 4 and 14), and its distribution
 over the time in stalls (Fig 5).
 """
 
@@ -18,12 +18,12 @@ from spillway.report.words import about, pacing_p99_us, percent, short_standing
 from spillway.rundir.directory import ArmRecord
 from spillway.rundir.samples import Row, measured
 
-MOST_OVERLAID = 4  # lines that can be told apart in one chart
+MOST_OVERLAID = 4  # lines that can be distinguished in one chart
 DIVERTED = "#6fa8a0"
 
 
 def comparison_panels(arms: Sequence[ArmRecord], compared: Sequence[ArmOutcomes], clock: Clock) -> list[Panel]:
-    """Every comparison that these arms have data for, in the order of the story."""
+    """Every comparison that these arms have data for, in the order of the page."""
     shown = [arm for arm in arms if arm.rows]
     if len(shown) < 2:
         return []
@@ -124,7 +124,7 @@ def _each_throughput(compared: Sequence[ArmOutcomes], clock: Clock) -> list[Pane
 
 
 def diverted_spans(record: ArmRecord) -> list[tuple[float, float]]:
-    """When an arm's writes went to its spill store, in seconds since the run's start, as its samples saw it."""
+    """When an arm's writes went to its spill store, in seconds since the run's start, by its samples."""
     spans: list[tuple[float, float]] = []
     for row in record.rows:
         if row.get("spill_diverting") or row.get("spill_diverted_writes"):
@@ -234,7 +234,7 @@ def _for_a_million(outcome: Outcome, spent: float | None) -> float | None:
 
 
 def _traffic(compared: Sequence[ArmOutcomes], clock: Clock) -> list[Panel]:
-    """Figs 4, 5 and 14: what crosses the drive's door while writers wait, and what is left of the drive."""
+    """Figs 4, 5 and 14: the drive's traffic while writers wait, and the share of the drive that is left unused."""
     groups = {each.name: series.gathered(work_rows(each.record), 1.0) for each in compared}
     rates = {name: series.traffic_mb_s(found) for name, found in groups.items()}
     most = max((rate for found in rates.values() for rate in found if rate is not None), default=None)

@@ -12,7 +12,7 @@ from spillway.report.style import FONT, INK, MUTED
 
 HEIGHT = 300
 DOT = 6
-SHAPE = 8  # of points that are told apart by their shapes
+SHAPE = 8  # of points that differ by their shapes
 
 
 def plane(x: str, y: str, *, x_log: bool = True, y_log: bool = True, ticks: Sequence[float] = ()) -> Figure:
@@ -29,7 +29,7 @@ def plane(x: str, y: str, *, x_log: bool = True, y_log: bool = True, ticks: Sequ
 
 
 def curve(plot: Figure, x: Sequence[float], y: Sequence[float], colour: str, *, dash: str = "solid") -> Figure:
-    """A line without points: what a model says."""
+    """A line without points, for a model."""
     plot.line(list(x), list(y), line_color=colour, line_width=1.6, line_dash=dash, line_join="round")
     return plot
 
@@ -77,7 +77,7 @@ def intervals(plot: Figure, x: Sequence[Any], low: Sequence[float], high: Sequen
 
 
 def knee(plot: Figure, x: float, y: float, colour: str, text: str) -> Figure:
-    """A knee on its curve: a ring, with its concurrency beside it."""
+    """A knee on its curve: a ring, with its concurrency as text."""
     plot.scatter([x], [y], size=13, fill_color=None, line_color=colour, line_width=2)
     label: dict[str, Any] = {"text_font": FONT, "text_font_size": "11px", "text_color": INK}
     plot.add_layout(Label(x=x, y=y, x_offset=9, y_offset=-15, text=text, **label))

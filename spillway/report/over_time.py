@@ -9,7 +9,7 @@ from spillway.rundir.directory import ArmRecord
 from spillway.rundir.samples import Row, measured
 
 DASHES = ("solid", "dashed", "dotted")  # points of one arm
-MOST_OVERLAID = 6  # lines that can be told apart by colour and dash
+MOST_OVERLAID = 6  # lines that can be distinguished by colour and dash
 
 
 def over_time_panels(arms: Sequence[ArmRecord]) -> list[Panel]:

@@ -20,13 +20,14 @@ from spillway.report.frame import embedded, environment, library, style_sheet
 from spillway.report.panels import Panel, arm_panels
 from spillway.rundir.directory import ArmRecord, RunRecord, read_run, write_text
 
-MOST_FAILURES = 20  # of a sweep that are told one by one; summary.json has all
+MOST_FAILURES = 20  # of a sweep that are listed one by one; summary.json has all
 
 
 def write_report(rundir: Path, target: Path, only: tuple[str, ...] = ()) -> None:
     """Reads the run directory ``rundir`` and writes its report to ``target``, whole or not at all.
 
-    ``only`` names the arms that it is about (none: all); of a sweep an arm's name stands for all of its points.
+    ``only``: the arms that it is about (none: all); of a sweep an arm's name stands for all of its points. Raises
+    SpillwayError where ``rundir`` cannot be read or ``target`` cannot be written.
     """
     write_text(target, render(_only(read_run(rundir), only)))
 
@@ -85,7 +86,7 @@ def render(run: RunRecord) -> str:
 
 
 def _swept(run: RunRecord) -> dict[str, Any]:
-    """What the page says of a sweep beside its charts."""
+    """What the page says of a sweep besides its charts."""
     header, rows = sweep_words.table(run.arms)
     failed = sweep_words.failures(run.arms)
     return {

@@ -47,7 +47,7 @@ def stall_marks(arms: Sequence[ArmRecord]) -> list[Mark]:
 
 
 def arm_panels(arm: ArmRecord, clock: Clock) -> list[Panel]:
-    """Every panel of one arm that it has data for, in the order of the story."""
+    """Every panel of one arm that it has data for, in the order of the page."""
     if not arm.rows:
         return []
     spans = series.stall_spans(arm.stalls, arm.rows)

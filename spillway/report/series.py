@@ -1,4 +1,4 @@
-"""What the charts show, as plain columns: samples gathered into equal spans, and ratios derived from their bytes."""
+"""The data of the charts as plain columns: samples gathered into equal spans, and ratios derived from their bytes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ def total(rows: Sequence[Row], name: str) -> float | None:
 def gathered(rows: Sequence[Row], span_s: float) -> list[list[Row]]:
     """Rows in spans of ``span_s`` seconds, by where their middle lies; spans without a row are left out.
 
-    A first or last span that is not even half full joins its neighbour: a rate over a moment says nothing.
+    A first or last span that less than half full joins its neighbour, since a rate over a short time means little.
     """
     groups: dict[int, list[Row]] = {}
     for row in rows:
@@ -84,18 +84,18 @@ def rates(groups: Sequence[Sequence[Row]], names: Sequence[str], unit: float) ->
 
 
 def seconds(group: Sequence[Row]) -> float:
-    """How long a span lasted."""
+    """The length of a span, in seconds."""
     return float(sum(row["dt_s"] for row in group))
 
 
 def middle(group: Sequence[Row]) -> float:
-    """When a span was half over, in seconds since the run's start."""
+    """The middle of a span, in seconds since the run's start."""
     start = group[0]["t_s"] - group[0]["dt_s"]
     return float((start + group[-1]["t_s"]) / 2)
 
 
 def end(group: Sequence[Row]) -> float:
-    """When a span was over."""
+    """The end of a span, in seconds since the run's start."""
     return float(group[-1]["t_s"])
 
 

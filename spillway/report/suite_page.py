@@ -23,7 +23,7 @@ from spillway.suite.verdicts import VERDICTS, Judged, as_csv, judge_all, measure
 
 Document = dict[str, Any]
 
-# What a run is that is none of this suite's.
+# States of a run directory that is not this suite's.
 NOT_OURS = {
     "of another plan": "of another plan or at another scale",
     "of other files": "with other presets, states of drives or times of arrival",
@@ -65,7 +65,7 @@ def write_suite_report(
     the same directory.
 
     ``on_progress`` is called with a line on the simulations, which take minutes the first time. Returns each plan that
-    is left out (not chosen, or not done) with the reason.
+    is left out (not chosen, or not done) with the reason. Raises SpillwayError where the report cannot be written.
     """
     plans, left_out = reported(suite, directory)
     inside = {each.name for each in plans}

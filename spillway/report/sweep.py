@@ -1,8 +1,8 @@
-"""What a sweep says: for each arm a line over an axis, and what the runs at single points came to.
+"""Charts of a sweep: for each arm a line over an axis, and the figures of the runs at single points.
 
-The x axis is the first axis of the sweep whose values are numbers or sizes. Another axis with few values is told by
+The x axis is the first axis of the sweep whose values are numbers or sizes. Another axis with few values is shown by
 the style of the lines where there are few arms; the rest become small multiples. Over an axis of names there are no
-lines: there the points of arms and of that other axis stand side by side, and the latter is told by their shape. A
+lines: there the points of arms and of that other axis stand side by side, and the latter is shown by their shape. A
 point is the median over the repetitions that were finished, a whisker goes from the lowest to the highest; a run that
 failed is a cross.
 """
@@ -37,7 +37,7 @@ from spillway.report.words import number
 from spillway.rundir.directory import ArmRecord
 
 SHAPES = (("circle", False, "point"), ("circle", True, "ring"), ("triangle", False, "triangle"))  # and hollow or not
-SIDE_BY_SIDE = 0.6  # of the room of a name on an axis, taken by the points that stand above it
+SIDE_BY_SIDE = 0.6  # of the distance between names on an axis, taken by the points that stand above it
 MOST_TICKS = 12  # places of an axis that are all labelled
 LOG_FROM = 10.0  # a decade or more between the ends of an axis
 
@@ -45,7 +45,7 @@ LOG_FROM = 10.0  # a decade or more between the ends of an axis
 def sweep_panels(
     arms: Sequence[ArmRecord], metrics: Sequence[Metric] = METRICS, published: Sequence[Published] = ()
 ) -> list[Panel]:
-    """Every figure that the sweep has data for, over its axis, with what was ``published`` of it as diamonds."""
+    """Every figure that the sweep has data for, over its axis, with ``published`` figures as diamonds."""
     results = point_results_of(arms)
     layout = layout_of(results)
     if layout.x is None:
@@ -239,7 +239,7 @@ def _draw(
 def _draw_published(
     plot: Figure, metric: Metric, published: Sequence[tuple[Published, float]], layout: Layout, colour: str
 ) -> None:
-    """Each with its place beside a name."""
+    """Draws each figure at its offset from a name."""
     axis = layout.x
     if not published or axis is None:
         return

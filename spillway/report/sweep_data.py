@@ -12,7 +12,7 @@ from spillway.rundir.directory import ArmRecord
 
 Document = dict[str, Any]
 DASHES = (("solid", "line"), ("dashed", "dash"), ("dotted", "dot"))  # of Bokeh, and of a legend
-MOST_LINES = 6  # that can be told apart in one chart
+MOST_LINES = 6  # that can be distinguished in one chart
 MOST_MULTIPLES = 6  # of each figure; the table has the rest
 MOST_SECTIONS = 6  # runs whose time series go into the report
 
@@ -69,7 +69,7 @@ def _life(name: str) -> Callable[[Document], float | None]:
     return lambda figures: (figures.get("lifetime") or {}).get(name)
 
 
-# What the write amplification costs; in the table beside it, as far as a run knows it. Of a scaled drive, years and
+# What the write amplification costs; in the table next to it, as far as a run knows it. Of a scaled drive, years and
 # drive writes are of its preset's whole capacity.
 LIFETIME = (
     Metric("flash-bytes", "Flash bytes per operation", "bytes", "NAND bytes", _life("flash_bytes_per_operation")),
@@ -103,7 +103,7 @@ class PointResult:
 
 @dataclass(frozen=True)
 class Published:
-    """A figure that somebody else published of an arm at a point; drawn beside ours."""
+    """A published figure of an arm at a point; drawn with ours."""
 
     arm: str
     point: Mapping[str, Any]
@@ -117,7 +117,7 @@ def is_swept(arms: Sequence[ArmRecord]) -> bool:
 
 
 def point_results_of(arms: Iterable[ArmRecord]) -> list[PointResult]:
-    """What each arm came to at each point."""
+    """The results of each arm at each point."""
     found = []
     for arm in arms:
         summary = arm.summary
@@ -166,7 +166,7 @@ def value_in_words(layout: Layout, key: str, value: Any) -> str:
 
 
 def standing_of(arms: Sequence[ArmRecord]) -> str:
-    """What holds for all runs of the sweep that were finished, and whether they differ in more."""
+    """The standing that all finished runs of the sweep have in common, and whether they differ in the rest."""
     each = [short_standing(arm, pacing=False).split(" · ") for arm in arms if arm.summary["standing"]["complete"]]
     if not each:
         return "no run was finished"
@@ -183,5 +183,5 @@ def worst_of(results: Sequence[PointResult], metric: Metric) -> PointResult:
 
 
 def axes_not_along_x(layout: Layout) -> list[Axis]:
-    """The axes that the style of lines or small multiples tell."""
+    """The axes that are shown by the style of lines or by small multiples."""
     return [axis for axis in (layout.styled, *layout.multiples) if axis is not None]

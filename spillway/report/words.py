@@ -92,7 +92,7 @@ def headline(run: RunRecord, plan: Document) -> str:
 
 
 def worth(arms: Sequence[ArmRecord], linted: Linted) -> str:
-    """What the figures are worth, in one line: steady or not, and how many of the seven pitfalls were found."""
+    """The standing of the figures, in one line: steady or not, and how many of the seven pitfalls were found."""
     steady = sum(bool(arm.summary["steady"]) for arm in arms)
     if len(arms) == 1:
         first = "Steady" if steady else "Not steady"
@@ -183,7 +183,7 @@ def _write_amplification(summary: Document) -> KeyFigure:
 
 
 def device_ratio(summary: Document) -> str:
-    """wa_device; of a real drive that does not tell, the word for it."""
+    """wa_device in words; "unknown" of a real drive that does not count NAND bytes."""
     told = summary["wa_device"] is not None or not summary.get("drive")
     return number(summary["wa_device"]) if told else "unknown"
 

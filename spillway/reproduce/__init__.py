@@ -1,7 +1,7 @@
-"""The papers' tables and figures, made again from what the papers print, each beside the published value.
+"""The papers' tables and figures, recomputed from the data that the papers print, each with the published value.
 
-A paper is a list of sections, one for each table or figure: what of it can be made again from the paper's own data,
-tables, charts, and checks. A check sets one published figure beside ours and says `agrees`, `differs` or `open` (the
+A paper is a list of sections, one for each table or figure: what of it can be recomputed from the paper's own data,
+tables, charts, and checks. A check compares one published figure with ours and says `agrees`, `differs` or `open` (the
 paper does not give what it would take). Verdicts are computed: a figure agrees when it is within TOLERANCE of the
 published one, or of the published range. Where it differs the erratum says what is wrong (T numbers: docs/SOURCES.md).
 A `misprint` is a symbol that the paper itself contradicts: it is read, not computed, and counted apart.

@@ -9,10 +9,11 @@ from spillway.reproduce.document import Reproduction, as_document, as_markdown
 
 
 def write_directory(reproduction: Reproduction, directory: Path) -> None:
-    """Writes it to ``directory``, which is made where it is not there; files of the same names are replaced.
+    """Writes ``reproduction`` to ``directory``, which is created where it does not exist; files of the same names are
+    replaced.
 
-    All files are made beside it first, so that a failure leaves the directory as it was. Raises SpillwayError when
-    the place cannot be written.
+    All files are written to a temporary directory first, so that a failure leaves the directory as it was. Raises
+    SpillwayError when ``directory`` cannot be written.
     """
     from spillway.reproduce.drawing import draw
 

@@ -19,7 +19,7 @@ Verdict = Literal["agrees", "differs", "open", "misprint"]
 
 @dataclass(frozen=True)
 class Check:
-    """One published figure beside ours."""
+    """One published figure, ours, and the verdict."""
 
     where: str
     what: str
@@ -154,7 +154,7 @@ class InText:
         return f"{printed}{_unit(row['unit'])}"
 
     def check(self, name: str, ours: float, erratum: str = "", remark: str = "") -> Check:
-        """Ours beside it; agrees within TOLERANCE of the figure or range. Erratum and remark are for what differs."""
+        """Ours against it; agrees within TOLERANCE of the figure or range. Erratum and remark are for what differs."""
         row = self.rows[name]
         low, high = (float(row[key]) for key in ("low", "high"))
         agrees = low * (1 - TOLERANCE) <= ours <= high * (1 + TOLERANCE)
@@ -169,7 +169,7 @@ class InText:
         )
 
     def open(self, name: str, remark: str) -> Check:
-        """A figure that the paper's data cannot be held against."""
+        """A figure that the paper's data cannot be compared with."""
         row = self.rows[name]
         return Check(row["where"], row["what"], self.published(name), "–", "open", "", remark)
 

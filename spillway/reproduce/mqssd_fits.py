@@ -1,4 +1,4 @@
-"""The MQSSD paper's models beside each other, and the curves through its data: Figures 2 to 4."""
+"""The MQSSD paper's models compared, and the curves through its data: Figures 2 to 4."""
 
 import warnings
 from functools import cache
@@ -50,7 +50,7 @@ def _rivals(side: str) -> dict[str, Array]:
 
 
 def figure_2() -> Section:
-    """The models beside MQSSD, calibrated on the same samples."""
+    """The other models, calibrated on the same samples as MQSSD."""
     rows, panels, medians = [], [], {}
     for side in SIDES:
         k, r, cost = _samples(side)

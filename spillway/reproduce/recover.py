@@ -2,7 +2,7 @@
 
 Each figure names its preset, the host stack in front of it, where it was published and the bound it is held to. What
 is found is what `spillway profile` finds: the same procedures (spillway/profile/virtual.py), whole, with its seed. A
-figure that cannot be met together with the others is in the table all the same, with the reason beside it.
+figure that cannot be met together with the others is in the table all the same, with the reason.
 """
 
 import math
@@ -127,7 +127,8 @@ class Figure:
 def measure(
     preset: str, procedure: virtual.Procedure, *, stack: str | None = None, settings: Sequence[str] = ()
 ) -> list[Sample]:
-    """Samples of ``procedure`` on a preset as its paper measured it, behind ``stack`` (None: its own)."""
+    """Samples of ``procedure`` on a preset as its paper measured it, behind ``stack`` (None: its own). Raises
+    SpillwayError."""
     fill = "1.0"
     if preset in PART_OF_THE_DRIVE:
         fill = f"{PART_OF_THE_DRIVE[preset]:.3f}"
