@@ -4,7 +4,7 @@ from spillway.figures.amplification import amplification, nand_total, ratio
 from spillway.rundir.samples import nand_bytes, typed
 
 
-def test_the_total_is_the_product_and_the_whole_way_at_once() -> None:
+def test_wa_total_is_the_product_and_nand_over_user_bytes() -> None:
     found = amplification(100, 420, 840)
     assert (found.wa_app, found.wa_device) == (4.2, 2.0)
     assert found.wa_total == pytest.approx(840 / 100)
@@ -46,7 +46,7 @@ def test_the_papers_figures_come_out(engine: str, drive: str, wa1: float, wa2: f
     assert found.wa_total == pytest.approx(printed, rel=0.01), (engine, drive)
 
 
-def test_a_run_from_before_drives_had_an_slc_cache_folded_nothing() -> None:
+def test_a_run_recorded_without_slc_columns_folded_nothing() -> None:
     names = [f"nand_bytes_programmed_{cause}" for cause in ("host", "gc", "mapping", "wear")]
     assert nand_bytes(typed(dict.fromkeys(names, "25"))) == 100
     assert nand_bytes(typed(dict.fromkeys(names, ""))) is None, "a run without a drive model"

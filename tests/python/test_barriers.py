@@ -50,7 +50,7 @@ def test_a_barrier_in_its_file_passes(tree: Path) -> None:
     assert check(tree, first="GateTest.IsClosed") == ""
 
 
-def test_a_barrier_that_is_gone_or_there_twice_is_named(tree: Path) -> None:
+def test_a_missing_or_doubled_barrier_is_named(tree: Path) -> None:
     assert "the-one: its text is not in native/gate.cc" in check(tree, old="fence();")
     assert "the-one: its text is 2 times in native/gate.cc" in check(tree, old="return")
     assert "native/moved.cc" in check(tree, file="native/moved.cc")

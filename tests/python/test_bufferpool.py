@@ -104,7 +104,7 @@ def test_a_curve_that_creeps_up_has_its_knee_where_doubling_buys_less_than_a_twe
     assert bufferpool._levels_off({1: 1.0, 2: 1.06, 3: 1.2, 4: 1.3}) is None, "it still grows at the end"
 
 
-def test_what_falls_beyond_k_w_is_seen_to_fall() -> None:
+def test_a_curve_that_falls_beyond_k_w_is_reported_as_falling() -> None:
     found = swept(wait=0.5)
     assert found.largest.write_back == 8
     assert found.growth_past_k_w is not None
@@ -112,7 +112,7 @@ def test_what_falls_beyond_k_w_is_seen_to_fall() -> None:
     assert "none to be had" in bufferpool_words.verdict(found)
 
 
-def test_a_knee_far_from_k_w_is_told_in_steps() -> None:
+def test_a_knee_far_from_k_w_is_reported_in_steps() -> None:
     found = swept(drive=Pio(DRIVE.alpha, DRIVE.k_r, Estimate(24, 20, 28)))
     assert found.steps_from_k_w == NS.index(24) - NS.index(8)
     assert "4 steps from the drive's k_w of 24.0" in bufferpool_words.verdict(found)
@@ -126,13 +126,13 @@ def test_intervals_are_of_the_ratios_on_one_trace() -> None:
     assert math.isnan(swept(seeds=1).steps[5].speed_up.low)
 
 
-def test_runs_that_differ_tell_no_knee() -> None:
+def test_runs_that_differ_have_no_knee() -> None:
     rows = [run(n, seed, ideal(n) * (1 + 0.3 * (seed % 2) * (n > 1))) for seed in (1, 2) for n in NS]
     found = bufferpool._evaluated(Target("simulated", "x"), Workload(), DRIVE, rows, {})
     assert "no knee is told from them; give more --repeats" in bufferpool_words.verdict(found)
 
 
-def test_each_way_to_write_back_is_compared_with_itself() -> None:
+def test_each_kind_of_writers_is_compared_with_its_own_start() -> None:
     found = swept(threads_us=2.0)
     (threads,) = found.of_other_writers
     assert (found.writers, threads.writers) == ("queue", "threads")
@@ -154,7 +154,7 @@ def test_the_knee_of_writing_alone_is_that_of_its_batches() -> None:
     assert swept().batch_knee == 8
 
 
-def test_without_k_w_nothing_is_said_of_it() -> None:
+def test_without_a_known_k_w_the_verdict_omits_it() -> None:
     found = swept(drive=Pio(UNKNOWN, UNKNOWN, UNKNOWN))
     assert (found.at_k_w, found.steps_from_k_w, found.growth_past_k_w) == (None, None, None)
     assert all(math.isnan(step.formula) for step in found.steps)

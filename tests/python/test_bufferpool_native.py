@@ -50,7 +50,7 @@ def test_it_takes_the_example_and_answers_by_the_contract(validator: MakeValidat
     assert {n: v for n, v in result.items() if n in same} == {n: v for n, v in json.loads(example).items() if n in same}
 
 
-def test_what_is_asked_is_of_the_schema(validator: MakeValidator) -> None:
+def test_requests_match_the_schema(validator: MakeValidator) -> None:
     from spillway.bufferpool.sweep import Workload, request
     from spillway.profile import parse_target
 

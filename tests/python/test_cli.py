@@ -176,7 +176,7 @@ def test_json_output_is_json_alone(fake: Fake, plan_file: Path, tmp_path: Path, 
     assert ended.err == ""
 
 
-def test_a_sigint_that_was_ignored_by_who_began_it_is_heard(invoke: Invoke) -> None:
+def test_a_sigint_that_the_parent_ignored_is_handled(invoke: Invoke) -> None:
     """A shell without job control begins what is in its background so; who sends one to it means it."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

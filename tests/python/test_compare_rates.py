@@ -60,7 +60,7 @@ def test_figures_without_noise_differ_or_do_not(form: Callable[..., Effect]) -> 
     assert other.interval() == pytest.approx((0.1, 0.1))
 
 
-def test_what_a_histogram_cannot_tell_is_no_difference() -> None:
+def test_less_than_a_histogram_step_is_no_difference() -> None:
     step = METRICS["write_p99_us"].slack
     a, b = np.log([100.0, 100.0, 100.0]), np.log([101.0, 101.0, 101.0])
     assert paired(a, b).p == 0.0
@@ -217,7 +217,7 @@ def test_blocks_do_not_see_how_runs_differ() -> None:
     assert rows[1]["not_told_apart"] < 0.5
 
 
-def test_several_arms_are_held_together() -> None:
+def test_several_arms_share_one_error_level() -> None:
     assert all(row["none_differs"] > 0.92 for row in several_arms(500, 15))
 
 

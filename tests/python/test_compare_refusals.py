@@ -129,7 +129,7 @@ def test_a_directory_that_was_cut_off_is_refused(kind: str, made: Made, invoke: 
     assert refused.err.count("\n") == 1
 
 
-def test_a_run_on_its_way_is_named_as_one(made: Made, invoke: Invoke) -> None:
+def test_a_run_in_progress_is_named_as_one(made: Made, invoke: Invoke) -> None:
     Path(f".later.partial-{os.getpid()}").mkdir()
     assert "one is on its way" in invoke("compare", "later").err
 

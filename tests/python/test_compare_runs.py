@@ -80,7 +80,7 @@ def test_a_run_at_half_the_rate_was_slower(made: Made, invoke: Invoke, golden: G
     assert all(each["count"] >= 10 for each in figure["blocks"])
 
 
-def test_the_steady_part_alone_is_in_the_blocks(made: Made, invoke: Invoke) -> None:
+def test_blocks_are_of_the_steady_part_only(made: Made, invoke: Invoke) -> None:
     """The first minute of one arm is ten times as fast; it is steady from there on."""
     run = made.run("run", PLAN.replace("duration_s = 12", "duration_s = 240") + ARMS, 1)
     path = run / "arms" / "new" / "samples.csv"
@@ -101,7 +101,7 @@ def test_the_steady_part_alone_is_in_the_blocks(made: Made, invoke: Invoke) -> N
     assert pair["metrics"]["throughput_ops_s"]["ratio"] == pytest.approx(1.0, abs=0.1)
 
 
-def test_all_arms_are_held_against_the_first_by_holm(made: Made, invoke: Invoke, golden: Golden) -> None:
+def test_all_arms_are_compared_with_the_first_by_holm(made: Made, invoke: Invoke, golden: Golden) -> None:
     run = made.run("run", PLAN + ARMS + '[[arms]]\nname = "third"\n')
     slower(run)
     put(run, "third", noisy(10_000, 0.005, 5, 9))
@@ -121,7 +121,7 @@ def test_an_arm_of_a_directory_is_named_behind_a_colon(made: Made, invoke: Invok
     assert ended["pairs"][0]["metrics"]["throughput_ops_s"]["verdict"] == "B"
 
 
-def test_what_a_drives_life_costs_stands_beside_write_amplification(made: Made, invoke: Invoke) -> None:
+def test_lifetime_is_printed_with_write_amplification(made: Made, invoke: Invoke) -> None:
     run = made.run("run")
 
     def half(summary: Document) -> None:
@@ -157,7 +157,7 @@ def test_a_life_from_blocks_is_that_of_the_run(made: Made, time_scale: int) -> N
         assert by_name[name].a == pytest.approx(METRICS[name].known(sides[0].figures))
 
 
-def test_in_virtual_time_years_are_not_known_and_it_is_said_why(made: Made, invoke: Invoke) -> None:
+def test_in_virtual_time_years_are_unknown_with_a_reason(made: Made, invoke: Invoke) -> None:
     run = made.run("run", PLAN + ARMS, 2, "drive.pacing=off")
     ended = invoke("compare", run)
     assert ended.code == 0
@@ -272,9 +272,7 @@ def another_time_scale(run: Path) -> None:
 
 
 @pytest.mark.parametrize("virtual", [("old", "new"), ("new",), ()])
-def test_rates_in_virtual_time_are_told_to_be_none_of_the_drives(
-    virtual: Sequence[str], made: Made, invoke: Invoke
-) -> None:
+def test_rates_in_virtual_time_are_noted_as_not_the_drives(virtual: Sequence[str], made: Made, invoke: Invoke) -> None:
     run = made.run("run", repetitions=2)
     for arm in virtual:
         edit(run, lambda summary, arm=arm: summary["arms"][arm]["standing"].update(pacing="off"))  # type: ignore[misc]
@@ -339,7 +337,7 @@ def steadiness(run: Path) -> None:
 
 
 @pytest.mark.parametrize(("change", "kind", "words"), [row[1:] for row in STANDING], ids=[row[0] for row in STANDING])
-def test_runs_that_rest_on_other_things_are_not_ranked(
+def test_runs_with_different_conditions_are_not_ranked(
     change: Callable[[Path], None], kind: str, words: str, made: Made, invoke: Invoke
 ) -> None:
     one, other = made.run("one", PLAN, 2), made.run("other", PLAN, 2)
@@ -430,7 +428,7 @@ def test_directories_with_steady_repetitions_of_both_are_ranked_by_those(made: M
     assert pair["repetitions"] == {"A": 2, "B": 2}
 
 
-def test_told_to_rank_it_says_who_is_ahead_by_the_estimate(made: Made, invoke: Invoke) -> None:
+def test_with_anyway_the_estimate_names_the_better_side(made: Made, invoke: Invoke) -> None:
     run = slower(made.run("run"), by=0.001)
     assert "by the estimate alone" not in invoke("compare", run).out
     ended = invoke("compare", run, "--anyway", "--metric", "throughput_ops_s")

@@ -71,7 +71,7 @@ def found(rows: list[Claim], claim: str, arms: str) -> Claim:
     return one
 
 
-def test_a_plan_tells_the_ways_apart() -> None:
+def test_stall_handling_is_read_from_the_plan() -> None:
     plan = tomllib.loads(PLAN)
     assert stall_handling_of(plan, "rocksdb-1") == StallHandling("rocksdb", True, 1, "")
     assert stall_handling_of(plan, "rocksdb-1 hard") == StallHandling("rocksdb", False, 1, "")

@@ -429,7 +429,7 @@ def test_a_sweep_over_the_data_set_is_points_of_one_system(swept: Path, invoke: 
     assert point["years_at_full_rate"] == pytest.approx(arm["lifetime"]["full_size_years"], rel=1e-3)
 
 
-def test_runs_recorded_before_there_was_over_provisioning_are_told_apart_too(swept: Path, invoke: Invoke) -> None:
+def test_runs_recorded_without_over_provisioning_are_distinguished_too(swept: Path, invoke: Invoke) -> None:
     def age(name: str, arm: dict[str, Any]) -> None:
         for key in [key for key in arm if key.startswith("over_provisioning") or key == "data_set_share"]:
             del arm[key]
@@ -484,12 +484,12 @@ def test_a_run_that_is_not_steady_is_refused_or_marked(swept: Path, invoke: Invo
     assert "not steady" in anyway.out
 
 
-def test_virtual_time_sustains_nothing(swept: Path, invoke: Invoke) -> None:
+def test_runs_in_virtual_time_are_no_points_of_cost(swept: Path, invoke: Invoke) -> None:
     edit(swept, lambda name, arm: arm["standing"].update(pacing="off"))
     assert "virtual time" in invoke("cost", swept).err
 
 
-def test_runs_that_failed_or_ended_early_are_left_out_and_said(swept: Path, invoke: Invoke) -> None:
+def test_failed_and_interrupted_runs_are_left_out_and_listed(swept: Path, invoke: Invoke) -> None:
     def fail(name: str, arm: dict[str, Any]) -> None:
         if "num 20000" in name:
             arm["standing"].update(complete=False, failure="the drive is full" if "part" in name else None)

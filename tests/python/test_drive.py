@@ -96,7 +96,7 @@ def test_a_stack_of_two_parts_of_one_drive_counts_it_once(sysfs: Sysfs) -> None:
     assert [drive.name for drive in sysfs.of("253:0").drives] == ["sda"]
 
 
-def test_a_stack_that_holds_itself_ends(sysfs: Sysfs) -> None:
+def test_a_circular_device_stack_ends(sysfs: Sysfs) -> None:
     ring = sysfs.stack("dm-0", "253:0")
     (ring / "slaves/dm-0").symlink_to(ring)
     assert sysfs.of("253:0").drives == ()
@@ -141,7 +141,7 @@ def test_counters_that_are_none_are_not_known(sysfs: Sysfs, text: str) -> None:
     assert traffic(()) is None
 
 
-def test_a_number_without_a_device_says_so(sysfs: Sysfs) -> None:
+def test_a_number_without_a_device_has_a_reason(sysfs: Sysfs) -> None:
     assert "no block device 7:7" in sysfs.of("7:7").why_none
     assert "cannot be read" in drives_under(sysfs.root / "gone").why_none
 
@@ -206,7 +206,7 @@ def test_a_node_with_nothing_under_it_is_no_drive(sysfs: Sysfs, node: Node, name
     assert node("7:0").why_none == f"{name} has no physical drive under it"
 
 
-def test_a_node_that_sysfs_does_not_know_says_so(node: Node) -> None:
+def test_a_node_missing_in_sysfs_has_a_reason(node: Node) -> None:
     assert node("8:7").why_none == "there is no block device 8:7 in sysfs"
 
 

@@ -340,7 +340,7 @@ def test_exit_bits_of_a_drives_health_do_not_hide_its_counters(exit_status: int)
         ({}, "not known here"),
     ],
 )
-def test_what_a_drive_does_not_tell_has_a_reason(document: Document, why: str) -> None:
+def test_a_count_that_a_drive_lacks_has_a_reason(document: Document, why: str) -> None:
     found = parse(document)
     assert not found.reports_nand
     assert why in found.why_unknown

@@ -46,7 +46,7 @@ def answering(**logs: Document) -> str:
     return f'case "$*" in\n{cases}\n*) echo "this drive does not have that log" >&2; exit 1;;\nesac'
 
 
-def test_an_ocp_log_is_asked_for_beside_the_health_log(tool: Any) -> None:
+def test_the_ocp_log_is_read_after_the_health_log(tool: Any) -> None:
     tool("nvme", answering(ocp=docs.OCP_V2, smart_log=docs.NVME_HEALTH))
     found = tools.read_drive(NVME)
     assert found.nand is not None
@@ -56,7 +56,7 @@ def test_an_ocp_log_is_asked_for_beside_the_health_log(tool: Any) -> None:
     assert found.model == "INTEL SSDPE"
 
 
-def test_a_vendors_log_is_asked_where_there_is_no_ocp_log(tool: Any) -> None:
+def test_the_vendors_log_is_read_where_there_is_no_ocp_log(tool: Any) -> None:
     tool("nvme", answering(intel=docs.INTEL, smart_log=docs.NVME_HEALTH))
     found = tools.read_drive(NVME)
     assert found.nand is not None
@@ -71,7 +71,7 @@ def test_a_drive_that_has_only_a_health_log_is_unknown(tool: Any) -> None:
     assert "no count of NAND bytes" in found.why_unknown
 
 
-def test_an_ocp_log_that_is_not_filled_is_no_count_and_the_vendors_is_asked(tool: Any) -> None:
+def test_an_empty_ocp_log_is_no_count_and_the_vendors_is_read(tool: Any) -> None:
     empty = {"physical_media_units_written": {"hi": 0, "lo": 0}}
     tool("nvme", answering(ocp=empty, intel=docs.INTEL, smart_log=docs.NVME_HEALTH))
     found = tools.read_drive(NVME)
@@ -82,7 +82,7 @@ def test_an_ocp_log_that_is_not_filled_is_no_count_and_the_vendors_is_asked(tool
 
 
 @pytest.mark.parametrize("option", ["-f", "-o"])
-def test_microns_log_is_asked_in_the_way_of_each_nvme_cli(option: str, tool: Any) -> None:
+def test_microns_log_is_read_with_the_option_of_each_nvme_cli(option: str, tool: Any) -> None:
     tool(
         "nvme",
         f"""case "$*" in
@@ -119,7 +119,7 @@ def test_a_tool_that_fails_is_a_reason_and_no_failure(tool: Any, script: str, wh
     assert why in found.why_unknown
 
 
-def test_a_tool_that_does_not_answer_is_left(tool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_that_does_not_answer_times_out(tool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "TIMEOUT_S", 0.1)
     tool("smartctl", "exec /bin/sleep 60")
     assert "did not answer" in tools.read_drive(SATA).why_unknown
@@ -130,7 +130,7 @@ def test_without_tools_it_says_which_package_brings_them(tool: Any) -> None:
     assert "nvme-cli" in tools.read_drive(NVME).why_unknown
 
 
-def test_a_virtual_machines_drive_is_asked_nothing(tool: Any) -> None:
+def test_a_virtual_machines_drive_is_not_read(tool: Any) -> None:
     tool("smartctl", "echo asked >&2; exit 9")
     assert "virtual machine" in tools.read_drive(Drive("vda", Path("stat"), 1, "", "virtual")).why_unknown
 
@@ -178,7 +178,7 @@ def test_a_log_of_an_unknown_vendor_is_one_sentence(
     "document",
     [smartctl("Samsung SSD 870 EVO 1TB", attribute(241, "Total_LBAs_Written", 9)), docs.NVME_HEALTH],
 )
-def test_a_drive_that_does_not_tell_has_an_unknown_wa_device(
+def test_a_drive_without_nand_counts_has_an_unknown_wa_device(
     document: Document, tmp_path: Path, invoke: Invoke
 ) -> None:
     log = tmp_path / "log.json"
@@ -217,7 +217,7 @@ def test_a_run_on_a_directory_says_why_wa_device_is_unknown(
     assert "it lies on the moon" in (out / "report.html").read_text()
 
 
-def test_a_drive_that_tells_gives_a_figure_from_bytes(
+def test_a_drive_with_nand_counts_has_a_wa_device_from_bytes(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counters = tmp_path / "stat"

@@ -47,9 +47,7 @@ def made(given: float, counted: float | None, failure: str | None = None, whole:
         (50, 0, f"0 B counted by the device, 50.0 MiB given to the model: {OF_MODEL}"),
     ],
 )
-def test_both_counts_are_told_and_whose_writes_the_estimate_is_of(
-    given: float, counted: float | None, words: str
-) -> None:
+def test_an_estimate_prints_both_counts_of_host_bytes(given: float, counted: float | None, words: str) -> None:
     found = made(given * MIB, None if counted is None else counted * MIB)
     told = estimate.counts_in_words(found)
     assert words in told
@@ -57,7 +55,7 @@ def test_both_counts_are_told_and_whose_writes_the_estimate_is_of(
 
 
 @pytest.mark.parametrize("counted", [0, 5 * MIB, None])
-def test_of_a_run_that_wrote_nothing_no_figure_is_said_to_be_of_the_models_writes(counted: float | None) -> None:
+def test_a_run_that_wrote_nothing_has_no_figure_of_the_models_writes(counted: float | None) -> None:
     found = made(0, counted)
     assert found["wa_device"] is None
     assert OF_MODEL not in estimate.counts_in_words(found)
@@ -176,7 +174,7 @@ def test_a_run_whose_model_was_given_what_the_device_counted_says_no_more(run_on
     assert "not the device's" not in ran.lint
 
 
-def test_a_run_whose_device_does_not_tell_says_that_it_does_not(run_on: Any) -> None:
+def test_a_run_whose_device_has_no_counts_says_so(run_on: Any) -> None:
     ran = run_on(1.0, tells=False)
     assert ran.arm["estimate"]["device_host_bytes_written"] is ran.arm["estimate"]["host_bytes_ratio"] is None
     assert "not known of the device" in ran.out

@@ -112,9 +112,7 @@ def test_a_plan_whose_own_data_set_is_too_large_is_searched_all_the_same(
     assert invoke("fill", plan_file, "--out", tmp_path / "fill", "--within", 0.3).code == 0
 
 
-def test_the_plans_own_pacing_where_it_is_asked_for(
-    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
-) -> None:
+def test_with_paced_the_plans_own_pacing_is_used(fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke) -> None:
     assert invoke("fill", plan_file, "--out", tmp_path / "fill", "--within", 0.6, "--paced").code == 0
     assert {each["target"]["pacing"] for each in fake.requests()} == {"real"}
 
@@ -249,7 +247,7 @@ def test_a_trial_that_is_refused_leaves_those_before_it(
 
 
 @pytest.mark.reports
-def test_a_ctrl_c_between_two_trials_is_told_with_what_is_there(
+def test_a_ctrl_c_between_two_trials_names_the_directory(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, interrupted_report: Callable[[], None]
 ) -> None:
     interrupted_report()

@@ -148,7 +148,7 @@ def test_two_signals_at_once_are_one_request(monkeypatch: pytest.MonkeyPatch) ->
             interruption(signal.SIGINT, None)
 
 
-def test_blocks_within_one_another_share_what_was_asked() -> None:
+def test_nested_blocks_share_one_interruption() -> None:
     with handlers_as_they_were(), interruptible() as outer:
         with interruptible() as inner:
             os.kill(os.getpid(), signal.SIGTERM)

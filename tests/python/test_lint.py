@@ -116,7 +116,7 @@ def test_an_answer_counts_as_no_finding_and_goes_with_the_plan(plan_file: Path) 
     assert load_plan(plan_file).answers == {"drive-type": "There is one."}
 
 
-def test_an_answer_to_nothing_is_stale_and_told(plan_file: Path) -> None:
+def test_an_answer_without_a_finding_is_stale_and_reported(plan_file: Path) -> None:
     linted = lint_text(plan_file, PLAN + '[lint.answers]\nspace = "It is small."\n')
     assert verdicts(linted)["space"] == "stale answer"
     assert "remove lint.answers.space" in of(linted, "space").change
@@ -180,7 +180,7 @@ def arm(name: str, **summary: object) -> ArmRecord:
     )
 
 
-def test_a_steady_run_is_told_what_it_looked_at() -> None:
+def test_remarks_on_a_steady_run_name_its_figures() -> None:
     linted = made(arm("one"))
     assert covers_all(linted)
     assert verdicts(linted) == {
@@ -200,7 +200,7 @@ def test_one_arm_that_is_not_steady_is_a_finding_with_its_reason() -> None:
     assert "by a factor of 101 or more" in of(linted, "short-test").change  # 3 x 67.1 MB / 2 MB
 
 
-def test_what_a_run_does_not_know_is_a_finding_or_cannot_be_told() -> None:
+def test_an_unknown_figure_is_a_finding_or_cannot_tell() -> None:
     blind = made(arm("one", wa_device=None, initial_state=None, live_user_bytes=None, space_amplification=None))
     assert {slug: verdicts(blind)[slug] for slug in ("wa-device", "initial-state", "data-set", "space")} == {
         "wa-device": "finding", "initial-state": "finding", "data-set": "cannot tell", "space": "cannot tell",
@@ -242,7 +242,7 @@ def test_a_run_takes_its_plans_answers_and_none_is_stale() -> None:
     assert (verdicts(linted)["drive-type"], verdicts(linted)["space"]) == ("answered", "ok")
 
 
-def test_answers_leave_what_is_ok_alone_unless_they_are_told() -> None:
+def test_an_ok_stays_ok_unless_stale_answers_are_reported() -> None:
     fine = [Remark(SEVEN[0], "ok", "x")]
     assert with_answers(fine, {"short-test": "y"}, report_stale=False) == fine
     assert with_answers(fine, {"short-test": "y"}, report_stale=True)[0].verdict == "stale answer"

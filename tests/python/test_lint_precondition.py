@@ -173,7 +173,7 @@ def test_a_measurement_that_looks_like_preconditioning_is_judged(text: str) -> N
     assert of(linted, "drive-type").verdict == "finding"
 
 
-def test_what_makes_a_named_preparation_a_measurement_is_said() -> None:
+def test_a_remark_says_why_a_named_preparation_is_a_measurement() -> None:
     short = all_of(fio(LIKE_IT["a series"], TB), "short-test")
     assert "[precondition] keeps a record (write_iops_log)" in short[0].looked_at
     assert "names such as [precondition]" in all_of(fio(LIKE_IT["no name says so"], TB), "short-test")[0].change

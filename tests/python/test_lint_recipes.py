@@ -90,7 +90,7 @@ def test_a_script_is_read_as_far_as_it_is_understood(text: str, found: list[str]
     assert found is None or remarked == found
 
 
-def test_branches_that_cannot_be_told_start_from_the_same_variables() -> None:
+def test_undecidable_branches_start_from_the_same_variables() -> None:
     text = "f() { job=$1; a $job; }\nif [ $1 = x ]; then f x; elif [ $1 = y ]; then f y; fi\nb $job\n"
     assert words(text) == ["a x", "a y", "b y"]
 
@@ -203,7 +203,7 @@ def test_variables_of_the_environment(tmp_path: Path) -> None:
     assert of(fio("[a]\nrw=randwrite\nfilename=${D}\n"), "drive-type").verdict == "cannot tell"
 
 
-def test_an_included_file_is_read_from_beside_its_own(tmp_path: Path) -> None:
+def test_an_include_is_relative_to_the_including_file(tmp_path: Path) -> None:
     (tmp_path / "common.fio").write_text("[global]\nfilename=/dev/nvme0n1\nrw=randwrite\n")
     (tmp_path / "jobs.fio").write_text("include common.fio\n[a]\nruntime=60\n")
     (linted,) = lint(str(tmp_path / "jobs.fio"))

@@ -153,7 +153,7 @@ WATCHED = 'drive.kind = "directory"\ndrive.path = "."\ndrive.estimate.preset = "
          [2**26, 2**27, 2**28]),
     ],
 )  # fmt: skip
-def test_what_is_said_later_wins_however_a_key_is_written(
+def test_the_last_setting_of_a_key_wins_however_it_is_written(
     plan_file: Path, key: str, spellings: list[str], above: str, values: list[Any]
 ) -> None:
     """By an arm, by a point of a sweep and by --set."""
@@ -328,5 +328,5 @@ def test_every_plan_of_the_project_resolves(path: Path) -> None:
         ("emulated", "x.toml: capacity.capacity_bytes: 1 is smaller", "x.toml: capacity.capacity_bytes: 1 is smaller"),
     ],
 )
-def test_what_the_native_side_says_of_a_drive_is_said_in_keys_of_a_plan(target: str, said: str, of_a_plan: str) -> None:
+def test_native_errors_name_the_plans_keys(target: str, said: str, of_a_plan: str) -> None:
     assert by_keys_of_a_plan(said, target) == of_a_plan

@@ -139,7 +139,7 @@ SPILL = '[engine.spill]\ncapacity = "8GiB"\n'
          "load.num belongs to phases that read or write, and all phases only wait"),
     ],
 )  # fmt: skip
-def test_a_key_is_held_against_all_the_runs_that_it_is_said_for(plan_file: Path, text: str, said: str) -> None:
+def test_a_key_is_checked_against_every_run_that_it_applies_to(plan_file: Path, text: str, said: str) -> None:
     plan_file.write_text(text)
     if not said:
         assert load_plan(plan_file).arms
@@ -159,7 +159,7 @@ def test_what_the_command_line_sets_has_an_effect_in_what_is_run(plan_file: Path
     assert load_plan(plan_file, (), ("a",)).arms, "what stands above the arms is for the other arm"
 
 
-def test_what_the_command_line_leaves_without_effect_is_told(
+def test_keys_that_the_command_line_leaves_without_effect_are_printed(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
 ) -> None:
     words = ("--set", "drive.kind=directory", "--set", f"drive.path={tmp_path}", "--set", "drive.smart=off")
@@ -267,7 +267,7 @@ def test_a_key_above_the_arms_is_for_those_that_have_a_use_for_it(
             load_plan(plan_file)
 
 
-def test_what_stands_above_the_arms_for_others_is_in_no_request(plan_file: Path, tmp_path: Path) -> None:
+def test_keys_above_the_arms_that_are_for_others_are_in_no_request(plan_file: Path, tmp_path: Path) -> None:
     lines = [
         'fs.size = "63MiB"',
         'initial.partition = "trimmed"',
@@ -308,7 +308,7 @@ LOADED = PLAN + '[[phases]]\nname = "work"\n'
          [("constant", "threads", 1), ("poisson", "threads", 2)], 'phases.1.burst_s belongs to arrivals = "bursts"'),
     ],
 )  # fmt: skip
-def test_a_phases_key_is_held_against_the_phase_at_all_points(
+def test_a_phases_key_is_checked_against_the_phase_at_all_points(
     plan_file: Path, tmp_path: Path, phase: str, points: list[tuple[str, str, object]], said: str
 ) -> None:
     axis = "arrivals" if "burst_s" in phase else "workload"
@@ -362,7 +362,7 @@ def test_each_key_of_a_table_that_the_command_line_sets_has_an_effect(
         load_plan(plan_file, (given,))
 
 
-def test_the_command_line_is_held_against_preparations_that_are_run(plan_file: Path) -> None:
+def test_the_command_line_is_checked_against_preparations_that_are_run(plan_file: Path) -> None:
     makes = '[[prepare]]\n"kept.to" = "{}"\n"engine.name" = "leveldb-vlog"\n[[prepare.phases]]\nworkload = "fillseq"\n'
     goes_on = makes.format("more").replace('"kept.to"', '"kept.from" = "old"\n"kept.to"')
     arms = '[[arms]]\nname = "q"\n[[arms]]\nname = "p"\n"kept.from" = "more"\n"engine.name" = "leveldb-vlog"\n'
@@ -424,7 +424,7 @@ def test_a_resolved_plan_loses_nothing_that_nobody_wrote(plan_file: Path, tmp_pa
     assert load_plan(again, ("engine.name=leveldb-vlog", "engine.options={}")).without_effect == ()
 
 
-def test_a_phases_key_that_the_command_line_leaves_without_effect_is_told(plan_file: Path) -> None:
+def test_a_phases_key_that_the_command_line_leaves_without_effect_is_printed(plan_file: Path) -> None:
     plan_file.write_text(LOADED + 'workload = "seekrandom"\nseek_nexts = 5\noperations = 9\n')
     told = load_plan(plan_file, ("phases.work.workload=overwrite",)).without_effect
     assert told == ('phases.1.seek_nexts (the workload is "overwrite")',)

@@ -106,7 +106,7 @@ def test_fio_takes_the_jobs(tmp_path: Path) -> None:
         ("fio-3.33", ["--two-steps"], False),
     ],
 )
-def test_an_fio_that_would_refuse_the_job_is_told(
+def test_a_warning_names_an_fio_that_would_refuse_the_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, invoke: Invoke, version: str, flags: list[str], told: bool
 ) -> None:
     fio = tmp_path / "fio"
@@ -285,7 +285,7 @@ def test_a_drive_is_named_with_leave_to_destroy_its_data(system: System) -> None
     assert "its capacity cannot be read" in refusal(system.target)
 
 
-def test_a_mounted_drive_is_refused_whatever_was_said(system: System) -> None:
+def test_a_mounted_drive_is_refused_with_any_flags(system: System) -> None:
     system.mount("0:0")
     assert refusal(system.target).endswith("drive is mounted at /a b: end that first, or name another device.")
 

@@ -142,7 +142,7 @@ def test_many_reversals_are_counted() -> None:
     assert said[-1] == "And 2 more such reversals; the table has the figures."
 
 
-def test_pairs_are_held_to_95_per_cent_together() -> None:
+def test_all_pairs_together_have_a_level_of_95_per_cent() -> None:
     """A pair that is told apart by itself, and is not among many that are equal."""
     lone = {"a": [[100.0, 105.0, 110.0]], "b": [[103.05, 106.59, 113.01]]}
     assert [pair.differs for pair in arm_pairs(sweep_of(lone, DRIVES[:1]))] == [True]  # type: ignore[arg-type]
@@ -159,7 +159,7 @@ def single(of: str, point: Document, rate: float, *, noise: float = 0.01, sample
     return replace(made, summary=made.summary | {"of": of, "point": point, "throughput_ops_s": rate})
 
 
-def test_of_one_run_each_the_samples_tell_and_it_is_said() -> None:
+def test_one_run_each_is_ranked_by_samples_with_a_note() -> None:
     rates = {"A": (200.0, 100.0), "B": (50.0, 100.0)}
     arms = [single(of, {"d": d}, rate) for d, both in rates.items() for of, rate in zip("ab", both, strict=True)]
     assert ranks_in_words(arms) == [f"{AHEAD_AND_BEHIND.replace('(preset)', '(d)')} {ONE_RUN}"]
@@ -173,7 +173,7 @@ def test_of_one_run_each_the_samples_tell_and_it_is_said() -> None:
     assert "No two arms are told apart" in ranks_in_words(broken)[0]
 
 
-def test_nothing_is_said_where_there_is_nothing_to_rank() -> None:
+def test_without_anything_to_rank_there_is_no_sentence() -> None:
     assert ranks_in_words([]) == []
     assert ranks_in_words(sweep_of({"a": [[100.0, 101.0]] * 3})) == []  # one arm
     assert ranks_in_words([made_arm("a", [1.0]), made_arm("b", [2.0])]) == []  # no sweep

@@ -79,7 +79,7 @@ def test_what_differs_in_the_surroundings_is_said(recorded: Path, invoke: Invoke
     assert found["repeated"] is True, "the verdict is of the figures"
 
 
-def test_one_run_each_concludes_nothing_but_with_within(
+def test_one_run_each_is_judged_only_with_within(
     plan_file: Path, fake: Fake, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -94,7 +94,7 @@ def test_one_run_each_concludes_nothing_but_with_within(
     assert held.json()["verdict"] == "Not repeated: wa_app of small differs beyond what is stated."
 
 
-def test_counts_that_the_plan_fixes_are_held_to_the_byte(
+def test_counts_that_the_plan_fixes_are_compared_exactly(
     plan_file: Path, fake: Fake, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

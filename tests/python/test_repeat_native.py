@@ -48,7 +48,7 @@ operations = 500
 """
 
 
-def test_a_kept_state_that_is_gone_is_named(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_kept_state_is_named(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("load.toml").write_text(KEPT.replace('from = "loaded"', 'to = "loaded"').replace("overwrite", "fillseq"))
     Path("p.toml").write_text(KEPT)

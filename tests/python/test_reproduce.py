@@ -130,7 +130,7 @@ def test_queries_scale_less_than_the_model_says() -> None:
     assert list(rows["compaction"]) == ["7.52", "6.25", "14.6"]
 
 
-def test_predictions_stand_beside_what_was_published() -> None:
+def test_predictions_are_listed_with_published_figures() -> None:
     """All 90 cells of Tables 3 and 4 that Figure 5 draws, as the tables print them, and equations 9 and 10 by hand."""
     beside = section("mqssd", "Figure 5").tables[1].rows
     sources = {"queries": ("mqssd_table3_query_scan", "query_F"), "scans": ("mqssd_table3_query_scan", "scan_F")}

@@ -50,7 +50,7 @@ def test_what_can_be_mapped(partition: float | None, fill: float | None, mapped:
     assert mapped_bytes(400 * GB, size, fill) == pytest.approx(mapped * GB)
 
 
-def test_what_a_kept_state_has_mapped_beside_its_files_counts() -> None:
+def test_space_mapped_outside_a_kept_states_files_counts() -> None:
     def start(share: float, files: float) -> dict[str, Any]:
         return {"drive": {"mapped_share": share, "held_bytes": files * GB}}
 
@@ -69,7 +69,7 @@ def test_a_larger_partition_or_fill_never_adds_spare_flash() -> None:
         assert min(spare) == pytest.approx(0.28)
 
 
-def test_a_figure_that_is_not_known_is_none_and_not_told() -> None:
+def test_an_unknown_figure_is_none_and_not_printed() -> None:
     empty = space.document([], None, None, None, None, None)
     assert set(empty.values()) == {None}
     assert in_words(empty) == in_words({}) == []

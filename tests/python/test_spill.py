@@ -64,7 +64,7 @@ def test_for_people(command: str, fake: Fake, database: Path, invoke: Invoke, go
     golden(f"spill-{command}.txt", ended.out)
 
 
-def test_what_was_given_up_is_told(fake: Fake, database: Path, invoke: Invoke, golden: Golden) -> None:
+def test_abandoned_writes_are_printed(fake: Fake, database: Path, invoke: Invoke, golden: Golden) -> None:
     golden("spill-abandon.txt", invoke("spill", "drain", database, "--abandon").out)
 
 
@@ -93,7 +93,7 @@ def test_bad_input_is_one_sentence_and_2(fake: Fake, tmp_path: Path, invoke: Inv
     assert invoke("spill", "show", tmp_path).code == 2
 
 
-def test_a_directory_that_cannot_be_looked_at_is_told(
+def test_an_unreadable_directory_is_reported(
     fake: Fake, database: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_path: Path) -> bool:

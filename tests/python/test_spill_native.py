@@ -51,7 +51,7 @@ def test_it_is_shown_checked_and_drained(database: Path, invoke: Invoke) -> None
     assert (after["operations"], after["guard"]) == (0, None)
 
 
-def test_damage_is_told_with_file_and_offset(database: Path, invoke: Invoke) -> None:
+def test_damage_is_reported_with_file_and_offset(database: Path, invoke: Invoke) -> None:
     log = sorted((database / "spill").glob("*.spill"))[0]
     content = bytearray(log.read_bytes())
     content[100_000] ^= 1

@@ -77,7 +77,7 @@ def abandoned(*directories: Path, alter: str = "") -> int:
     return process.pid
 
 
-def test_what_killed_runs_have_left_beside_it_is_gone_with_its_data(
+def test_leftovers_of_killed_runs_are_removed_with_their_data(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
 ) -> None:
     """Of runs to other places too, since the next one of a plan has another name."""
@@ -381,7 +381,7 @@ def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-def test_what_gives_way_is_there_until_something_takes_its_place(tmp_path: Path) -> None:
+def test_a_disposable_directory_stays_until_it_is_replaced(tmp_path: Path) -> None:
     out = refused(tmp_path / "run")
     with pytest.raises(SpillwayError, match="it failed"), staged(out, is_disposable):
         raise SpillwayError("it failed")
@@ -393,7 +393,7 @@ def test_what_gives_way_is_there_until_something_takes_its_place(tmp_path: Path)
 
 
 @pytest.mark.parametrize("moment", ["while it runs", "while it is looked at"])
-def test_what_does_not_give_way_any_more_stays(tmp_path: Path, moment: str) -> None:
+def test_a_directory_that_is_no_longer_disposable_stays(tmp_path: Path, moment: str) -> None:
     """As a run that came to its end between a look and the rename, or a plan that was mended."""
     out = refused(tmp_path / "run")
     looks = 0

@@ -91,7 +91,7 @@ def test_an_interval_by_hand() -> None:
     assert high == pytest.approx(0.11175, abs=1e-5)
 
 
-def test_the_recorded_rates_are_those_that_are_asked_for() -> None:
+def test_the_recorded_error_rates_are_at_most_5_per_cent() -> None:
     """1,000 series each; the command is in the record."""
     record = json.loads((ROOT / "runs" / "bench" / "steady_errors.json").read_text())
     assert "dirty" not in record["commit"]
@@ -281,7 +281,7 @@ def test_noise_has_no_beat_and_drift_is_none() -> None:
     assert tests_of.beat(np.linspace(1, 2, 400))[0] is None
 
 
-def test_too_noisy_to_tell_is_said_so() -> None:
+def test_a_series_too_noisy_to_decide_says_so() -> None:
     rng = np.random.default_rng(1)
     verdict = seen(np.exp(rng.standard_normal(60)))
     untold = [each for each in verdict.tests if each.name == "bound"]
@@ -289,7 +289,7 @@ def test_too_noisy_to_tell_is_said_so() -> None:
     assert "is too noisy or the run too short to tell" in untold[0].words
 
 
-def test_every_test_is_shown_and_only_those_asked_for_count() -> None:
+def test_every_test_is_shown_and_only_chosen_ones_count() -> None:
     falling: Array = noise(200, 0.02) * np.linspace(1, 0.7, 200, dtype=np.float64)
     times = np.arange(200.0)
     assert not judge_arrays(times, {"throughput": falling}).steady

@@ -246,9 +246,7 @@ def test_a_column_without_a_cell_is_none(invoke: Invoke, tmp_path: Path, others:
     assert "is empty; write a number" in ended.err
 
 
-def test_a_run_that_was_refused_is_told_with_its_reason(
-    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
-) -> None:
+def test_a_refused_run_is_reported_with_its_reason(fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke) -> None:
     plan_file.write_text(PLAN + '[kept]\nfrom = "none"\n')
     out = tmp_path / "run"
     assert invoke("run", plan_file, "--out", out).code == 2

@@ -88,7 +88,7 @@ def test_of_settings_of_one_key_the_last_holds_in_every_plan(suite: Path, given:
     assert {arm.settings["initial.fill"] for each in (a, b) for arm in each.plan.arms} == {fill}
 
 
-def test_a_plan_beside_a_suite_is_its_plan_by_its_whole_name(suite: Path, invoke: Invoke) -> None:
+def test_a_plan_next_to_a_suite_belongs_to_it_by_its_whole_name(suite: Path, invoke: Invoke) -> None:
     for plans in ("5", '"a"'):
         (suite / "suite.toml").write_text(f"plans = {plans}\n")
         ended = invoke("run", suite / "a.toml")
@@ -238,7 +238,7 @@ def test_a_suite_is_found_by_its_name(suite: Path, monkeypatch: pytest.MonkeyPat
         find_suite("plans")
 
 
-def test_a_scale_that_is_too_small_is_told_before_anything_is_run(
+def test_a_scale_that_is_too_small_is_refused_before_anything_is_run(
     fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.behave("bad_input")
@@ -256,7 +256,7 @@ def test_a_scale_that_is_too_small_is_told_before_anything_is_run(
 
 
 @pytest.mark.parametrize("may_fill", [False, True])
-def test_a_data_set_that_does_not_fit_the_scaled_drive_is_told_before_anything_is_run(
+def test_a_data_set_that_does_not_fit_the_scaled_drive_is_refused_before_anything_is_run(
     fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, may_fill: bool
 ) -> None:
     """5.3 MB at least, on 64 MiB. To fill a drive on purpose is another thing: that needs what fits at first."""

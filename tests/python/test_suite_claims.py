@@ -95,7 +95,7 @@ def test_verdicts_are_computed(tmp_path: Path, lines: str, values: Any, verdict:
     assert bool(said) == bool(judged.words)
 
 
-def test_where_a_ratio_of_throughputs_differs_what_lies_beneath_is_said(tmp_path: Path) -> None:
+def test_a_differing_ratio_of_throughputs_is_explained_by_its_parts(tmp_path: Path) -> None:
     def run(arm: str, rate: float) -> Measured:
         stalls = {"count": 1, "seconds": 5.0}
         summary = {
@@ -121,7 +121,7 @@ def test_where_a_ratio_of_throughputs_differs_what_lies_beneath_is_said(tmp_path
         assert told in far.words
 
 
-def test_lifetime_stands_beside_write_amplification(tmp_path: Path) -> None:
+def test_lifetime_is_listed_with_write_amplification(tmp_path: Path) -> None:
     def run(x: int, each: float, **more: float | None) -> Measured:
         lasting = {"flash_bytes_per_operation": each, "full_size_user_bytes_until_worn": 2.0**40, **more}
         return Measured("A", {"x": x}, [{"wa_app": 3.0, "throughput_ops_s": 1.0, "lifetime": lasting}])
@@ -145,7 +145,7 @@ def test_lifetime_stands_beside_write_amplification(tmp_path: Path) -> None:
     assert judged.lifetime == "", "a throughput is no write amplification"
 
 
-def test_the_report_of_a_suite_and_its_record_tell_lifetimes(
+def test_the_report_of_a_suite_and_its_record_have_lifetimes(
     fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke
 ) -> None:
     out = tmp_path / "out"
@@ -211,7 +211,7 @@ def test_a_figure_of_the_steady_part_says_where_there_is_none(tmp_path: Path) ->
         ("at = { x = 0 }\nabove = 1\namong = [1, 2]", "takes two or more points on the axis that along names"),
     ],
 )
-def test_what_a_claim_is_held_against_is_checked(tmp_path: Path, lines: str, said: str) -> None:
+def test_the_figure_that_a_claim_is_compared_with_is_checked(tmp_path: Path, lines: str, said: str) -> None:
     with pytest.raises(SpillwayError, match=re.escape(said)):
         claim(tmp_path, lines)
 
@@ -307,7 +307,7 @@ def cause_of(claim: Claim, row: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "plans").glob("*/claims.toml")), ids=str)
-def test_what_stands_against_a_claim_is_a_sentence(path: Path) -> None:
+def test_the_reason_of_a_differing_claim_is_a_sentence(path: Path) -> None:
     for claim in load_suite(path.parent).claims:
         for words in (
             *(claim.why, claim.why_above, claim.why_below, claim.why_unsteady),

@@ -76,9 +76,7 @@ def test_what_is_done_is_not_run_again(
     assert len(fake.requests()) == 9, "an engine that is an object of its own is part of the build"
 
 
-def test_what_was_run_before_is_reported_beside_what_is_run_now(
-    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke
-) -> None:
+def test_earlier_runs_are_reported_with_new_ones(fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke) -> None:
     """--only says what is run; the report, claims.csv and suite.json have all that is done."""
     out = tmp_path / "out"
     first = invoke("suite", suite, "--out", out, "--only", "b")

@@ -123,7 +123,7 @@ def test_a_store_that_recovers_gives_one_edge_and_nothing_above_it_is_tried() ->
     assert check_edge(Store(keeps), 1400, 1_000_000, 0.05)[0] == pytest.approx(40_000, rel=0.05)
 
 
-def test_rates_too_near_to_be_told_apart_end_the_search() -> None:
+def test_rates_that_round_to_one_end_the_search() -> None:
     store = Store(lambda rate: rate <= 1000.3)
     found = search(store, 1000, 1000.9, 1e-9)
     assert found.kept is not None
@@ -244,7 +244,7 @@ def test_arrivals_say_what_was_offered() -> None:
     assert judged(noisy(1, 300), writes=lambda i: 970, arrivals="poisson").reasons != ()
 
 
-def test_the_writer_beside_readers_has_a_rate_of_its_own() -> None:
+def test_the_writer_of_readwhilewriting_has_a_rate_of_its_own() -> None:
     found = judged(noisy(1, 300), key="write_rate_ops_s", write_rate_ops_s=1000.0, rate_ops_s=None)
     assert (found.offered_ops_s, found.achieved_ops_s, found.reasons) == (1000, 1000, ())
 
@@ -468,7 +468,7 @@ def test_what_was_tried_is_not_run_again(invoke: Invoke, store: Fake, plan_file:
 UNTIL = PLAN + 'until = "steady"\n[steady]\ntests = ["end"]\n'
 
 
-def test_tries_that_come_to_their_limit_are_told_of_and_gone_beyond(
+def test_undecided_tries_are_reported_and_the_search_goes_on_above(
     invoke: Invoke, store: Fake, plan_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Low rates take longer to become steady: they are not kept, and do not end the search."""
@@ -504,9 +504,7 @@ def test_no_rate_is_kept_where_no_try_becomes_steady(
     assert "Standing of the kept rate" not in ended.out
 
 
-def test_the_highest_rate_may_be_one_that_is_not_told(
-    invoke: Invoke, store: Fake, plan_file: Path, tmp_path: Path
-) -> None:
+def test_the_highest_rate_may_be_undecided(invoke: Invoke, store: Fake, plan_file: Path, tmp_path: Path) -> None:
     plan_file.write_text(UNTIL)
     ended = sustain(invoke, plan_file, tmp_path / "found", "--to", "2000")
     assert ended.code == 1
@@ -680,7 +678,7 @@ def test_it_goes_on_where_it_was_interrupted(invoke: Invoke, store: Fake, plan_f
 
 
 @pytest.mark.reports
-def test_a_ctrl_c_between_two_tries_is_told_with_what_is_there(
+def test_a_ctrl_c_between_two_tries_names_the_directory(
     invoke: Invoke, store: Fake, plan_file: Path, tmp_path: Path, interrupted_report: Callable[[], None]
 ) -> None:
     interrupted_report()
@@ -705,7 +703,7 @@ def test_an_arm_that_is_refused_leaves_the_tries_before_it(
     assert [path.name for path in (out / "tries").iterdir()] == ["1000-small-values"]
 
 
-def test_a_try_is_there_until_another_takes_its_place(
+def test_a_try_stays_until_another_replaces_it(
     invoke: Invoke, store: Fake, plan_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "found"

@@ -349,7 +349,7 @@ def test_a_figure_that_is_nought_everywhere_has_a_chart_with_an_axis() -> None:
 
 
 @pytest.mark.parametrize("paced", [True, False])
-def test_the_table_has_the_lifetime_beside_the_write_amplification(paced: bool) -> None:
+def test_the_table_has_lifetime_next_to_write_amplification(paced: bool) -> None:
     work = Work(10, 1e6, 1e8, 4e8, 8e8, real_time=paced)
     life = lifetime(work, Endurance(8e10, 1e11, 1000, mean_pe_cycles=20), Price(100, "EUR"))
     arms = swept([{"load.num": n} for n in (1, 2)])

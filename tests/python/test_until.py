@@ -82,11 +82,11 @@ def test_a_burst_that_is_level_is_not_taken_for_the_steady_part(tmp_path: Path) 
     assert alone == LEAST_SAMPLES, "who asks for less is told so early"
 
 
-def test_what_falls_all_along_is_never_told_to_end(tmp_path: Path) -> None:
+def test_a_falling_series_never_ends_its_phase(tmp_path: Path) -> None:
     assert followed(arm_of(tmp_path, no_writes()), noisy(3, 500, lambda i: 2000 * 0.995**i)) == (None, None)
 
 
-def test_it_is_told_once_and_only_for_its_own_phase(tmp_path: Path) -> None:
+def test_the_end_command_is_sent_once_and_only_for_its_own_phase(tmp_path: Path) -> None:
     arm = arm_of(tmp_path, no_writes())
     rows: list[Row] = []
     until = UntilSteady(arm, rows)
@@ -100,7 +100,7 @@ def test_it_is_told_once_and_only_for_its_own_phase(tmp_path: Path) -> None:
     assert other.answer({"event": "progress", "phase": "write"}) is None
 
 
-def test_phases_without_it_ask_for_nothing(tmp_path: Path) -> None:
+def test_phases_without_until_get_no_command(tmp_path: Path) -> None:
     arm = arm_of(tmp_path, PLAN.replace('until = "steady"\n', ""))
     assert not UntilSteady(arm, []).is_requested
     assert "until" not in arm.request(tmp_path, 1)["phases"][WRITE]
@@ -133,7 +133,7 @@ def test_the_piece_of_a_sample_behind_the_command_is_left_out(tmp_path: Path) ->
     assert not verdict_on(arm, [*rows, piece, piece], ended, None).steady, "only the last sample is a piece"
 
 
-def test_a_verdict_rests_on_the_tests_that_are_asked_for(tmp_path: Path) -> None:
+def test_a_verdict_rests_on_the_tests_that_are_chosen(tmp_path: Path) -> None:
     assert set(STEADY_TESTS) == set(CHECKS)
     writes = arm_of(tmp_path, PLAN.replace("[drive]", '[steady]\ntests = ["window", "writes"]\n[drive]'))
     rows = noisy(7, 60, lambda _: 1000)
@@ -241,7 +241,7 @@ def test_a_trace_that_cannot_be_read_names_the_line(invoke: Invoke, tmp_path: Pa
         check_refused(tmp_path / "run", why)
 
 
-def test_the_burst_and_the_steady_part_are_told_apart(tmp_path: Path) -> None:
+def test_the_burst_and_the_steady_part_add_up(tmp_path: Path) -> None:
     rows = [second(i + 1.0, 3000 if i < 10 else 1000, write_latency_max_us=float(i)) for i in range(100)]
     idle = second(101.0, 0, measured=0.0)
     found = parts([*rows, idle], Verdict(True, 10.0, "steady"))

@@ -261,7 +261,7 @@ workload = "settle"
     assert by_cause["flush"] + by_cause["checkpoint"] > 0
 
 
-def test_ctrl_c_ends_the_real_thing_cleanly(short_plan: Path, tmp_path: Path) -> None:
+def test_ctrl_c_ends_spillway_native_cleanly(short_plan: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     command = [sys.executable, "-m", "spillway.cli", "run", str(short_plan), "--out", str(out)]
     command += ["--set", "phases.overwrite.duration_s=600"]

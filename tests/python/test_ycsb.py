@@ -205,7 +205,7 @@ def test_a_plan_that_is_wrong_too_leaves_nothing(
     ],
     ids=ascii,
 )  # fmt: skip
-def test_bytes_of_no_text_are_refused_before_anything_runs(
+def test_bytes_that_are_no_utf8_are_refused_before_anything_runs(
     plan_file: Path, invoke: Invoke, fake: Fake, tmp_path: Path, words: tuple[str, str]
 ) -> None:
     plan_file.write_text(ycsb_plan(WHAT_IT_SAYS))

@@ -1,10 +1,10 @@
-// RocksDB that does not stall: writes that would wait for flush or compaction go to a spill store on the same drive,
-// are found there, and are brought back when RocksDB has room.
+// RocksDB without write stalls: writes that would wait for a flush or a compaction are diverted to a spill store on the
+// same drive. Reads find them there, and a rollback brings them back into RocksDB after the stall.
 //
 //   spillway::DB* db = nullptr;
 //   rocksdb::Status status = spillway::DB::Open(rocksdb_options, spillway::SpillOptions(), "/path/to/db", &db);
 //
-// Everything else is a rocksdb::DB. It promises in addition: no write is slowed down or stopped while the spill store
+// In all else it is a rocksdb::DB. In addition: no write is slowed down or stopped while the spill store
 // has room; a sync write is durable when it is acknowledged, in either store; after a crash a prefix of the
 // acknowledged writes survives; an operation that is not supported returns NotSupported with its name. Sources:
 // KVAccel, K3-K10; the holes of T26 are closed as native/spill/README.md says.
@@ -25,9 +25,9 @@ namespace spillway {
 
 // Overrides the decision where writes go.
 enum class Diversion {
-  automatic,
-  always,  // as if RocksDB were stopped: everything that can be diverted is
-  never,   // as if it never were; keys that lie in the spill store still go there
+  automatic,  // by DivertPolicy
+  always,     // as in a write stall: everything that can be diverted is
+  never,      // as without one; writes of keys whose newest version is in the spill store still go there
 };
 
 class DB : public rocksdb::StackableDB {
@@ -66,20 +66,21 @@ class DB : public rocksdb::StackableDB {
   static rocksdb::Status ListColumnFamilies(const rocksdb::DBOptions& options, const std::string& name,
                                             std::vector<std::string>* column_families);
 
-  // Gives up what lies in a spill store that is lost or does not belong to the database, as `spillway spill drain
-  // --abandon` does for programs without comparators of their own: takes the guard out, so that the database is as
-  // RocksDB has it, without the newest writes. `column_families`: all of them, but for the guard. A spill store that is
-  // there stays as it is, and has to be moved away. InvalidArgument: there is no guard, so there is nothing to give up.
+  // Abandons the writes in a spill store that is lost or does not belong to the database, as `spillway spill drain
+  // --abandon` does for programs without comparators of their own. It removes the guard; the database then is
+  // RocksDB's, without the newest writes. `column_families`: all but the guard. An existing spill store is not changed
+  // and has to be moved away. InvalidArgument: the database has no guard, so there is nothing to abandon.
   static rocksdb::Status AbandonSpilled(const rocksdb::DBOptions& options, const std::string& name,
                                         const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families);
 
-  // Brings back everything in the spill store, whatever the policy, and waits until it is durable in RocksDB. Writes
-  // continue meanwhile; those that begin after the call are not waited for.
+  // Brings back every live generation, whatever the policy, and waits until its writes are durable in RocksDB. Writes
+  // go on meanwhile; it does not wait for those that begin after it. Returns the error of a rollback that failed.
   virtual rocksdb::Status Rollback() = 0;
   // Creates in `directory`, which must not exist, a copy of the database as of now. The copy is a plain RocksDB
   // database and needs no spill store.
   virtual rocksdb::Status CreateCheckpoint(const std::string& directory) = 0;
   virtual SpillStatistics GetSpillStatistics() const = 0;
+  // Takes effect with the next write.
   virtual void SetDiversion(Diversion diversion) = 0;
   // NOLINTEND(readability-identifier-naming)
 

@@ -1,4 +1,4 @@
-// How spillway::DB diverts and brings back. Every default is that of docs/LIBRARY.md, which says why.
+// How spillway::DB diverts writes and brings them back. docs/LIBRARY.md explains each default.
 #pragma once
 
 #include <rocksdb/slice.h>
@@ -17,14 +17,14 @@ namespace spill {
 class Store;
 }
 
-// When what was diverted is brought back into RocksDB (K8). During a stall only for a call that waits for
-// it: Rollback(), or one that needs everything in RocksDB (docs/decisions/0018).
+// When diverted writes are brought back into RocksDB (K8). During a write stall that happens only for a call that waits
+// for it: Rollback(), or one that needs every write in RocksDB (docs/decisions/0018).
 enum class RollbackPolicy {
   adaptive,  // while reads come, writes are few or RocksDB keeps up with them, and from half full on; not in a burst of
              // writes
   eager,     // as soon as the stall is over
   lazy,      // when a generation is full, or writes have ceased
-  off,       // only when asked for, or when the spill store or the index is full
+  off,       // only for a call that waits for it, or when the spill store or the key index is full
 };
 
 // When a write is diverted past RocksDB. Counts are compared as RocksDB compares its own triggers.
@@ -40,7 +40,7 @@ struct DivertPolicy {
 };
 
 // An event for SpillListener. The listener is called in the thread that caused the event: it must return quickly and
-// must not call the DB. `bytes` counts keys and values.
+// must not call the DB.
 struct SpillEvent {
   enum class Kind {
     divert_begin,  // writes go to the spill store from now on
@@ -48,16 +48,16 @@ struct SpillEvent {
     spill_full,    // the spill store or the key index takes no more: writes go to RocksDB and wait with it
     generation_sealed,
     rollback_begin,
-    rollback_end,     // what a generation held is durable in RocksDB
-    rollback_failed,  // `message` says why; what lies in the spill store stays there, and is tried again
-    store_failed,     // `message` says how; writes go to RocksDB, and wait with it, until a rollback has mended it
+    rollback_end,     // the writes of a generation are durable in RocksDB
+    rollback_failed,  // `message` says why; the writes stay in the spill store, and the rollback is retried
+    store_failed,     // `message` says how; writes go to RocksDB, and wait with it, until a rollback has succeeded
     root_handed_out,  // by GetRootDB or GetBaseDB: nothing is diverted until the database is reopened
   };
   Kind kind = Kind::divert_begin;
   std::uint64_t generation = 0;
-  std::uint64_t entries = 0;
-  std::uint64_t bytes = 0;
-  std::int64_t duration_us = 0;  // of what ended
+  std::uint64_t entries = 0;     // operations
+  std::uint64_t bytes = 0;       // of their keys and values
+  std::int64_t duration_us = 0;  // of the diversion or the rollback that ended
   std::string message;
 };
 const char* name_of(SpillEvent::Kind kind);
@@ -76,7 +76,7 @@ struct SpillOptions {
   std::uint64_t capacity_bytes = std::uint64_t{4} << 30;
   // A generation that has reached this size is sealed, and the next one begins.
   std::uint64_t generation_bytes = std::uint64_t{256} << 20;
-  // Memory of the key index.
+  // Most memory of the key index, in bytes. A full index ends diversion as a full spill store does.
   std::uint64_t index_bytes = std::uint64_t{256} << 20;
   // Replaces the software region: the key-value namespace of a drive. See spill/store/store.h.
   std::shared_ptr<spill::Store> store;

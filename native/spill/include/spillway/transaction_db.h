@@ -1,5 +1,5 @@
 // Transactions that do not stall: RocksDB's own interfaces (rocksdb::OptimisticTransactionDB, rocksdb::TransactionDB)
-// over a spillway::DB. Commits are diverted as every other write.
+// over a spillway::DB. Commits are diverted like every other write.
 //
 //   spillway::TransactionDB* db = nullptr;
 //   rocksdb::Status status =
@@ -8,8 +8,8 @@
 //
 // NotSupported, by name: two-phase commit (Prepare, SetName, a commit-time batch), write policies other than
 // WRITE_COMMITTED, range locks, a mutex factory of one's own, user-defined timestamps and timestamped snapshots. What
-// the pages of RocksDB say of the rest holds, but for this: whether a key was written since it was read is known by the
-// hash of the key, so that a commit may rarely be refused (Busy) for a write to another key.
+// RocksDB's documentation says of the rest holds, with one exception: a write to a key since it was read is detected by
+// the hash of the key, so that a commit may rarely be refused (Busy) for a write to another key.
 #pragma once
 
 #include <rocksdb/utilities/optimistic_transaction_db.h>
@@ -34,7 +34,8 @@ class OptimisticTransactionDB : public rocksdb::OptimisticTransactionDB {
                               const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
                               std::vector<rocksdb::ColumnFamilyHandle*>* handles, OptimisticTransactionDB** db);
 
-  // The database below, for Rollback, CreateCheckpoint, SetDiversion. Writes to it count in the detection of conflicts.
+  // The database below, for Rollback, CreateCheckpoint, SetDiversion. Writes to it take part in the detection of
+  // conflicts.
   virtual spillway::DB* GetSpillwayDB() = 0;
 
  protected:
