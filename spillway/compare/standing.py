@@ -1,8 +1,8 @@
-"""Whether two sides may be ranked: what their figures rest on must be alike, but for what is compared.
+"""Whether two sides may be ranked: their conditions must be alike, but for what is compared.
 
 Each kind of difference has conditions, from the standing in summary.json, the manifest and the resolved plan. An
 engine, its options and its settings are what arms are for, so they are no such condition, except for compression: it
-changes which bytes are counted. Engines' libraries are held against each other where both sides have them.
+changes which bytes are counted. Engines' libraries are compared where both sides have them.
 """
 
 import hashlib

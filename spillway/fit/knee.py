@@ -46,8 +46,8 @@ _BREAKS = 400  # candidate knees and bends on the logarithmic axis; 128-fold ran
 class Knee:
     """Where a curve saturates. ``saturated`` is false when it still grows at its end: k is then a lower bound."""
 
-    k: Interval
-    plateau: Interval
+    k: Interval  # I/Os in flight
+    plateau: Interval  # mean from k on, in the unit of the curve
     saturated: bool
 
 
@@ -93,12 +93,12 @@ def _saturating(c: Array, fit: Array, gain: float) -> float:
 
 
 def from_bandwidth(concurrency: ArrayLike, bandwidth: ArrayLike) -> Knee:
-    """The knee of IOPS or bandwidth over concurrency, in any unit (P14).
+    """The knee of IOPS or bandwidth over concurrency, in any unit (P14). Both arguments one-dimensional and equally
+    long.
 
-    The noise is the residual of the monotone fit near saturation. Points farther below are left out: what a drive does
-    with two or three I/Os says nothing of the knee, and one I/O alone may be faster than two. The interval of k holds
-    the knees for a gain more and less by that noise, and is never narrower than the step of the grid that k was found
-    in.
+    Noise is the curve's deviation from its monotone fit near saturation: at two or three I/Os a drive may be slower
+    than at one, which says nothing about the knee. The interval of k holds the knees for a gain more and less by that
+    noise, and is never narrower than the grid's step around k. Raises SpillwayError for fewer than MIN_POINTS points.
     """
     c, y = _curve(concurrency, bandwidth, "bandwidth over concurrency")
     fit = rising_fit(y)
@@ -127,10 +127,11 @@ def _end_growth(c: Array, fit: Array) -> float:
 
 
 def from_latency(concurrency: ArrayLike, latency: ArrayLike) -> Interval:
-    """The concurrency at which latency turns upwards, in any unit of time (P14, Fig 4C).
+    """The concurrency at which latency turns upwards, in any unit of time (P14, Fig 4C). Both arguments one-dimensional
+    and equally long.
 
     Two straight lines that meet, in logarithms of both, fitted by least squares; the interval holds every bend whose
-    squared error is within the 95 % F-ratio of the best one's.
+    squared error is within the 95 % F-ratio of the best one's. Raises SpillwayError for fewer than MIN_POINTS points.
     """
     c, y = _curve(concurrency, latency, "latency over concurrency")
     x, z = np.log(c), np.log(y)
@@ -162,8 +163,8 @@ def _relative(interval: Interval) -> float:
 
 
 def slope(concurrency: ArrayLike, throughput: ArrayLike) -> Interval:
-    """Throughput gained by each further I/O below saturation, by least squares over the points there. Raises
-    SpillwayError where there are too few."""
+    """Throughput gained by each further I/O below saturation, by least squares over the points there; both arguments
+    one-dimensional and equally long. Raises SpillwayError for fewer than MIN_SLOPE_POINTS such points."""
     c, y = _curve(concurrency, throughput, "throughput over concurrency")
     below = rising_fit(y) < BELOW_SATURATION * rising_fit(y)[-1]
     if int(below.sum()) < MIN_SLOPE_POINTS:
@@ -182,8 +183,8 @@ def slope(concurrency: ArrayLike, throughput: ArrayLike) -> Interval:
 def alpha_from_slopes(
     read_concurrency: ArrayLike, read_iops: ArrayLike, write_concurrency: ArrayLike, write_iops: ArrayLike
 ) -> Interval:
-    """Asymmetry of a drive whose software caps reads and writes alike: by P2 it would be 1 (P17, T14). Concurrencies in
-    I/Os, throughputs in I/Os a second. Raises SpillwayError."""
+    """Asymmetry of a drive whose software caps reads and writes at one rate, where P2 gives 1 (P17, T14). Concurrencies
+    in I/Os, throughputs in I/Os a second. Raises SpillwayError as ``slope`` does, and where writes do not scale."""
     read, write = slope(read_concurrency, read_iops), slope(write_concurrency, write_iops)
     if read.value <= 0 or write.value <= 0:
         raise SpillwayError("alpha by slopes: throughput does not grow with concurrency below saturation")

@@ -1,4 +1,4 @@
-"""What a path is, and its table: a run directory, a suite, a plan, a fio job file, a script, a property file."""
+"""The kind of a path, and its table: a run directory, a suite, a plan, a fio job file, a script, a property file."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -26,10 +26,10 @@ KNOWN = (
 
 
 def lint(path_text: str, capacity: int | None = None, variables: Mapping[str, str] | None = None) -> list[Linted]:
-    """The tables of what lies at a path; of a suite one for each plan. Raises SpillwayError.
+    """The tables of what lies at the path ``subject``; of a suite one for each plan. Raises SpillwayError.
 
-    ``capacity`` is the drive's, for what others wrote; ``variables`` are of the environment that a script or a job file
-    is called in.
+    ``capacity``: of the drive in bytes, for recipes; ``variables``: of the environment that a script or a job file runs
+    in.
     """
     path = Path(path_text)
     if path.is_dir():
@@ -57,8 +57,8 @@ def lint(path_text: str, capacity: int | None = None, variables: Mapping[str, st
 def lint_command(
     tool: str, text: str, capacity: int | None = None, variables: Mapping[str, str] | None = None
 ) -> list[Linted]:
-    """The table of commands that are given as a text, all of one ``tool``: ``db_bench``, ``ycsb`` or ``fio``. Raises
-    SpillwayError where it has none of that tool."""
+    """The table of the commands in ``text``, all of one ``tool``: ``db_bench``, ``ycsb`` or ``fio``. ``capacity`` and
+    ``variables`` as in ``lint``. Raises SpillwayError where it has no command of that tool."""
     given = dict(variables or {})
     recipe = Recipe(f"the {tool} command", read_commands(text, given), capacity, Path(), False, given)
     found = [table for table in _commands(recipe) if table.kind == tool]

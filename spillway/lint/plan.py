@@ -1,7 +1,7 @@
 """A plan before it runs, against the seven pitfalls.
 
-All arms and points of the sweep are looked at together: a plan that varies a key answers the pitfall of leaving it
-alone. Only what the plan says is known; how much an engine will write is not, so user bytes stand for host bytes where
+All arms and points of the sweep are judged together: a plan that varies a key answers the pitfall of not varying it.
+Only what the plan says is known; how much an engine will write is not, so user bytes stand for host bytes where
 the plan ends a phase by them, as the least that they can be.
 """
 
@@ -39,7 +39,7 @@ def lint_plan(plan: Plan, title: str = "") -> Linted:
         _short_test, _wa_device, _initial_state, _data_set, _space, _over_provisioning, _drive_type,
     )  # fmt: skip
     remarks = [judge(plan.arms) for judge in judges]
-    return table_of(title or str(plan.path), "plan", with_answers(remarks, plan.answers, tell_stale=True))
+    return table_of(title or str(plan.path), "plan", with_answers(remarks, plan.answers, report_stale=True))
 
 
 def _emulated(arm: Arm) -> bool:

@@ -137,7 +137,7 @@ OF_RECORDS = (
     *("recordcount", "insertstart", "insertcount", "fieldcount", "fieldlength", "minfieldlength"),
     *("fieldlengthdistribution", "fieldnameprefix", "insertorder", "zeropadding", "keyprefix", "spillway.layout"),
 )
-# What YCSB knows and what changes nothing here: where and how YCSB itself reports, and reads of one field, for which a
+# Properties of YCSB that change nothing here: where and how YCSB itself reports, and reads of one field, for which a
 # key-value store gets the whole record all the same.
 WITHOUT_EFFECT = (
     *("table", "readallfields", "readallfieldsbyname", "columnfamily", "label", "status", "status.interval"),
@@ -147,7 +147,7 @@ WITHOUT_EFFECT = (
     *("hdrhistogram.percentiles", "reportlatencyforeacherror", "latencytrackederrors", "spin.sleep"),
     *("maxscanrate", "scanoptimelimit", "discardscannedrecord", "core_workload_insertion_retry_interval"),
 )
-# What YCSB can and this cannot: taken only with the value that leaves it off.
+# Features of YCSB that are missing here: accepted only with the value that turns them off.
 LEFT_OFF = {
     "dataintegrity": "false",
     "core_workload_insertion_retry_limit": "0",
@@ -160,11 +160,11 @@ KNOWN = (*PROPERTIES, *OF_PHASES, *WITHOUT_EFFECT, *LEFT_OFF, "workload")
 
 def parse_properties(text: str, where: str) -> Properties:
     """Reads Java's ``.properties`` syntax: ``key=value``, ``key: value`` or ``key value``, comments with ``#`` or
-    ``!``, lines continued by a backslash; with or without a byte order mark. What is unknown or out of range is refused
-    with ``where`` and the line."""
+    ``!``, lines continued by a backslash; with or without a byte order mark. Raises SpillwayError with ``where`` and
+    the line for an unknown property or a value out of range."""
     texts: Properties = {}
     logical, begun = "", 0
-    lines = re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff"))  # str.splitlines() knows of more ends than Java
+    lines = re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff"))  # str.splitlines() has more line ends than Java
     for number, line in enumerate([*lines, ""], 1):
         stripped = line.lstrip(" \t\f")
         if not logical:
@@ -299,7 +299,8 @@ def layered(table: Any, where: str, directory: Path) -> Properties:
 
 
 def resolve(texts: Mapping[str, str], where: str) -> Document:
-    """Every property of PROPERTIES and OF_PHASES with its value, those without one left out."""
+    """Every property of PROPERTIES and OF_PHASES with its value or default; those that have neither are left out.
+    Raises SpillwayError with ``where``."""
     for key, text in texts.items():
         check(key, text, where)
     table = PROPERTIES | OF_PHASES
@@ -313,13 +314,14 @@ def resolve(texts: Mapping[str, str], where: str) -> Document:
 def complete_phases(
     phases: list[Document], texts: Properties, asked: Properties, label: str, continues_database: bool = False
 ) -> list[Document]:
-    """The phases with YCSB's properties where they are YCSB's: the plan's own, the phase's on top, and on top of these
-    what the command line has ``asked`` for.
+    """The phases of ycsb-load and ycsb-run with their properties: ``texts`` (the plan's), the phase's own over them,
+    and over both ``asked`` (the command line's). Other phases are unchanged.
 
-    ``threadcount`` and ``target`` stand in for ``threads`` and ``rate_ops_s`` that a phase does not give (``given``
-    keys are those it does); asked for, they and the ends of a run take the place of the phase's own keys.
-    ``dotransactions = false`` leaves out the phases of ycsb-run. ``continues_database``: with a kept database, whose
-    records the native side knows."""
+    ``threadcount`` and ``target`` take the place of ``threads`` and ``rate_ops_s`` where a phase does not give these
+    (its ``given`` keys). From the command line they, and the ends of a run, replace the phase's own keys.
+    ``dotransactions = false`` removes the phases of ycsb-run. ``continues_database``: the run starts from a kept
+    database, whose number of records the native side knows. Raises SpillwayError with ``label``.
+    """
     completed = []
     for index, phase in enumerate(phases):
         where = f"{label}phases[{index}]"
@@ -397,7 +399,8 @@ def _check_order(phases: list[Document], label: str, continues_database: bool) -
 
 
 def loaded_bytes(phases: list[Document], packed: float) -> float:
-    """At least so many bytes of keys and values are there after the load; values take ``packed`` of their size."""
+    """A lower bound of the bytes of keys and values after the load. ``packed``: compressed size / size of values, 1
+    without compression."""
     need = 0.0
     for phase in phases:
         if phase["workload"] == LOAD and phase["operations"] is None and phase["duration_s"] is None:

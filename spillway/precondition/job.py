@@ -23,7 +23,8 @@ PARTITION_START_BYTES = 2**20  # sgdisk's default alignment
 
 @dataclass(frozen=True)
 class Job:
-    """What to write, and what the model says of it. Without a ``procedure`` the target as it is."""
+    """What to write, and the states that the model finds after it. ``procedure``: a key of PROCEDURES; None: the target
+    as it is."""
 
     target: Target
     drive: Drive | None
