@@ -86,7 +86,7 @@ def flag(value: Any, where: str) -> bool:
 
 
 def whole(least: int, most: int = MOST_WHOLE) -> Check:
-    """A Check of whole numbers from ``least`` to ``most``; the Check raises SpillwayError."""
+    """A Check of whole numbers from ``least`` to ``most``. Raises SpillwayError when it is called."""
 
     def check(value: Any, where: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
@@ -99,8 +99,8 @@ def whole(least: int, most: int = MOST_WHOLE) -> Check:
 
 
 def number(least: float, most: float = float("inf"), *, above: bool = False) -> Check:
-    """A Check of numbers from ``least`` to ``most``, without ``least`` itself where ``above``; the Check raises
-    SpillwayError."""
+    """A Check of numbers from ``least`` to ``most``, without ``least`` itself where ``above``. Raises SpillwayError
+    when it is called."""
 
     def check(value: Any, where: str) -> float:
         good = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MOST_NUMBER
@@ -134,7 +134,7 @@ def table(value: Any, where: str) -> dict[str, Any]:
 
 
 def one_of(*choices: str) -> Check:
-    """A Check that takes one of ``choices``; the Check raises SpillwayError."""
+    """A Check that takes one of ``choices``. Raises SpillwayError when it is called."""
 
     def check(value: Any, where: str) -> str:
         if value not in choices:
@@ -145,7 +145,7 @@ def one_of(*choices: str) -> Check:
 
 
 def names_of(*choices: str) -> Check:
-    """A Check of lists with one or more of ``choices``, each at most once; the Check raises SpillwayError."""
+    """A Check of lists with one or more of ``choices``, each at most once. Raises SpillwayError when it is called."""
 
     def check(value: Any, where: str) -> list[str]:
         words = value if isinstance(value, list) else []
