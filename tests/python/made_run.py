@@ -26,6 +26,13 @@ def second(t: float, writes: float, **given: Any) -> Row:
     return row | given
 
 
+def known_seconds(count: int, **cells: Any) -> list[Row]:
+    """Seconds with 1000 writes each, whose percentiles are all known."""
+    known = {"write_latency_mean_us": 300.0, "write_latency_p50_us": 200.0, "write_latency_p99_us": 900.0}
+    known |= {"write_latency_p99_9_us": 2000.0, "write_latency_max_us": 4000.0}
+    return [second(i + 1.0, 1000) | known | cells for i in range(count)]
+
+
 def phase(name: str, workload: str, t: float, duration: float, writes: float, **given: Any) -> Document:
     latency = {"count": writes, "mean": 10.0, "p50": 10.0, "p99": 100.0, "p99_9": 200.0, "max": 1000.0}
     base = {"name": name, "workload": workload, "measured": True, "t_s": t, "duration_s": duration, "reads": 0}

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from conftest import PLAN, Fake, Invoke
+from made_run import known_seconds, second
 from made_run import phase as made_phase
-from made_run import second
 
 from spillway.cli.sustain import _print_arm
 from spillway.errors import SpillwayError
@@ -31,7 +30,6 @@ from spillway.sustain.verdict import (
     filled,
     judge_phase,
     offered_operations,
-    p99_at_most,
     time_words,
     worst_of,
 )
@@ -271,13 +269,6 @@ def test_missing_samples_take_the_next_ones_latency() -> None:
 # ---------------------------------------------------------------- the steady part
 
 
-def samples(count: int, **cells: Any) -> list[Row]:
-    """Seconds with 1000 writes each, whose percentiles are all known."""
-    known = {"write_latency_mean_us": 300.0, "write_latency_p50_us": 200.0, "write_latency_p99_us": 900.0}
-    known |= {"write_latency_p99_9_us": 2000.0, "write_latency_max_us": 4000.0}
-    return [second(i + 1.0, 1000) | known | cells for i in range(count)]
-
-
 def judged_end(burst: list[Row], steady: list[Row], not_started: float = 0, **limits: float) -> Judged:
     rows = [*burst, *steady]
     done = sum(row["writes"] for row in rows)
@@ -286,13 +277,15 @@ def judged_end(burst: list[Row], steady: list[Row], not_started: float = 0, **li
 
 
 def test_only_the_steady_part_is_judged() -> None:
-    slow = samples(20, write_latency_max_us=9e6, writes=500.0)
-    found = judged_end(slow, samples(40), worst_s=0.01)
+    slow = known_seconds(20, write_latency_max_us=9e6, writes=500.0)
+    found = judged_end(slow, known_seconds(40), worst_s=0.01)
     assert (found.reasons, found.worst_s, found.achieved_ops_s) == ((), 4000e-6, 1000)
-    fast = samples(20, write_latency_max_us=10.0)
-    assert judged_end(fast, samples(40, writes=900.0)).reasons == ("900 operations/s were done of 1,000 offered",)
-    assert judged_end(fast, samples(40), not_started=500).reasons == ("500 operations were not started at the end",)
-    assert judged_end([], samples(60)).p99_s == 100e-6, "all of it is steady: the phase's own p99"
+    fast = known_seconds(20, write_latency_max_us=10.0)
+    assert judged_end(fast, known_seconds(40, writes=900.0)).reasons == ("900 operations/s were done of 1,000 offered",)
+    assert judged_end(fast, known_seconds(40), not_started=500).reasons == (
+        "500 operations were not started at the end",
+    )
+    assert judged_end([], known_seconds(60)).p99_s == 100e-6, "all of it is steady: the phase's own p99"
 
 
 def test_a_steady_part_of_few_samples_is_not_taken_for_one_whose_waits_do_not_rise() -> None:
@@ -301,55 +294,14 @@ def test_a_steady_part_of_few_samples_is_not_taken_for_one_whose_waits_do_not_ri
     assert [each.split(":")[0] for each in judged_end(rows[:15], rows[15:]).reasons] == ["the backlog grew"]
 
 
-def is_certain_p99(rows: list[Row], limit: float) -> bool:
-    """Whether at most 1 % of the writes can have taken longer than a limit, in microseconds.
-
-    Of one second's writes at most half exceed its p50, 1 % its p99, 0.1 % its p99.9 and none its maximum; and by
-    Markov's inequality at most mean / x exceed x. Nothing else is known: a lower bound would be a guess.
-    """
-
-    def most_above(row: Row) -> float:
-        shares = [(100 - q) / 100 for name, q in PERCENTILES.items() if row[f"write_latency_{name}_us"] <= limit]
-        return float(row["writes"] * min([1.0, row["write_latency_mean_us"] / limit, *shares]))
-
-    return sum(most_above(row) for row in rows) <= 0.01 * sum(row["writes"] for row in rows)
-
-
-def test_the_bound_of_the_p99_is_the_least_that_is_certain() -> None:
-    assert p99_at_most(samples(40)) == 900e-6
-    slow = {f"write_latency_{name}_us": 5e6 for name in ("mean", "p50", "p99", "p99_9", "max")}
-    one_slow = [*samples(1999), *samples(1, **slow)]
-    assert p99_at_most(one_slow) == 2000e-6  # one in 2000 beyond, beside one in a hundred of the others
-    assert p99_at_most([second(1.0, 0)]) is None
-    assert p99_at_most([]) is None
-    for seed in range(30):
-        rng = np.random.default_rng(seed)
-        writes = [rng.lognormal(5, 0.7, 500) * (20 if rng.random() < 0.05 else 1) for _ in range(100)]
-        rows = []
-        for i, each in enumerate(writes):
-            cells = {f"write_latency_{name}_us": np.percentile(each, q) for name, q in PERCENTILES.items()}
-            rows.append(second(i + 1.0, len(each), write_latency_mean_us=each.mean(), **cells))
-        exact = float(np.percentile(np.concatenate(writes), 99)) / 1e6
-        bound = p99_at_most(rows)
-        assert bound is not None
-        assert 0.99 * exact <= bound
-        marks = sorted({row[f"write_latency_{name}_us"] for row in rows for name in PERCENTILES})
-        at = min(range(len(marks)), key=lambda i: abs(marks[i] / 1e6 - bound))
-        assert bound == pytest.approx(marks[at] / 1e6)
-        assert (is_certain_p99(rows, marks[at - 1]), is_certain_p99(rows, marks[at])) == (False, True)
-
-
-PERCENTILES = {"p50": 50, "p99": 99, "p99_9": 99.9, "max": 100}
-
-
 def test_a_bound_says_what_it_is() -> None:
-    found = judged_end(samples(20), samples(40), p99_s=800e-6)
+    found = judged_end(known_seconds(20), known_seconds(40), p99_s=800e-6)
     assert found.reasons == ("p99 of writes may have been 900 µs (limit 800 µs)",)
 
 
 def test_arrivals_in_bursts_are_counted_from_where_the_steady_part_begins() -> None:
     bursts = PHASE | {"arrivals": "bursts", "burst_s": 2.0, "gap_s": 3.0, "gap_rate_ops_s": 100.0}
-    rows = samples(60)
+    rows = known_seconds(60)
     ended = made_phase("write", "overwrite", 0.0, 60.0, 60_000, operations=60_000)
     found = judge_phase(bursts, ended, rows, Limits(), steady=rows[2:])  # from the first gap on
     assert found.offered_ops_s == pytest.approx((12 * 2300 - 2000) / 58)
@@ -357,7 +309,7 @@ def test_arrivals_in_bursts_are_counted_from_where_the_steady_part_begins() -> N
 
 def test_a_steady_part_in_which_nothing_was_due_is_judged_with_what_came_before() -> None:
     bursts = PHASE | {"arrivals": "bursts", "burst_s": 2.0, "gap_s": 98.0}
-    rows = [*samples(2), *samples(58, writes=0.0)]
+    rows = [*known_seconds(2), *known_seconds(58, writes=0.0)]
     ended = made_phase("write", "overwrite", 0.0, 60.0, 2000, operations=2000)
     found = judge_phase(bursts, ended, rows, Limits(), steady=rows[30:])
     assert found.offered_ops_s == pytest.approx(2000 / 60)
