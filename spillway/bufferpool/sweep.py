@@ -14,14 +14,12 @@ P5 supposes that a batch of k_w takes as long as one write. A real one does not:
 adds up, writes meet on one die, and the last one is waited for. So the measured speed-up is below it; and where the
 drive's part is done it still creeps up, since each batch pays its latency once and a larger one shares it among more.
 
-The curve's knee is where doubling n_w begins to buy less than 5 %, the rule by which k_w is found
-(spillway/fit/knee.py), in steps of the sweep and of the best rate up to each, so that a curve that falls has its knee
-at its peak.
+The curve's knee is where doubling n_w begins to buy less than 5 %, as for k_w (spillway/fit/knee.py), in steps of the
+sweep and of the best rate up to each, so that a curve that falls has its knee at its peak.
 
 *Writers* hand a batch to the drive: one thread from one queue, which issues one after another, or a thread for each
-page, waiting for work or started for it (native/pool/writers.h). A sweep measures
-several and compares each with its own n_w = 1. The published curve falls beyond k_w, which its authors put down to
-their threads; docs/METHODOLOGY.md says what we found.
+page, waiting for work or started for it (native/pool/writers.h). A sweep compares each with its own n_w = 1. The
+published curve falls beyond k_w, which its authors put down to their threads; docs/METHODOLOGY.md says what we found.
 """
 
 import math
