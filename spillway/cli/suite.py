@@ -1,6 +1,7 @@
 """`spillway suite`."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -51,9 +52,8 @@ def suite_command(
         rows = []
         for each in suite.chosen:
             runs = str(len(each.plan.arms) * len(each.plan.seeds))
-            rows.append(
-                (each.name, runs, state_of(place / each.name, each.plan, may_fill=each.may_fill), each.original.summary)
-            )
+            state = state_of(place / each.name, each.plan, may_fill=each.may_fill)
+            rows.append((each.name, runs, state, each.original.summary))
         out.print(figures(("plan", "runs", "state", "what"), rows))
         return 0
 
@@ -71,9 +71,8 @@ def suite_command(
         err.print(f"{where}: {words}{f': {step.why}' if step.why else ''}", soft_wrap=True)
 
     with progress_bars() as watch:
-        outcome = run_suite(
-            suite, place, command_line(), watch, on_step, lambda words: err.print(words, soft_wrap=True)
-        )
+        say = partial(err.print, soft_wrap=True)
+        outcome = run_suite(suite, place, command_line(), watch, on_step, say)
     count = f"{outcome.ran} plans run, {outcome.skipped} done before"
     out.print(f"{count}\nSuite   {place}\nReport  {place / 'report.html'}", soft_wrap=True)
     if outcome.left_out:

@@ -31,8 +31,7 @@ def summarise(
     failure: str,
     stalls: Sequence[Row] = (),
 ) -> Document:
-    """One arm's object in summary.json, over its measured phases. ``result``: the ``result`` event; ``rows``,
-    ``phases``, ``stalls``: as recorded. ``failure``: why the run ended early, or empty."""
+    """One arm's object in summary.json, from the ``result`` event and what was recorded. ``failure``: why it ended."""
     under: Document | None = result.get("drive")
     start: Document | None = result.get("start")
     figures = result if set(result) - {"drive", "start", "versions"} else _from_rows(rows, stalls)
