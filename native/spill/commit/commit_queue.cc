@@ -5,10 +5,20 @@
 
 namespace spillway::spill {
 
+// Before mutex_ is taken: the commit leader does not wait for a clock.
+void CommitQueue::note_arrival(Waiter& waiter) const {
+  if (has_waiters_.load(std::memory_order_relaxed)) waiter.arrived = Clock::now();
+}
+
 void CommitQueue::wait_for_turn(Waiter& waiter) {
-  if (!waiters_.empty()) waiter.arrived = Clock::now();
   waiters_.push_back(&waiter);
+  has_waiters_.store(true, std::memory_order_relaxed);
   while (!waiter.done && waiters_.front() != &waiter) waiter.turn.wait(mutex_);
+}
+
+void CommitQueue::wake_next() {
+  has_waiters_.store(!waiters_.empty(), std::memory_order_relaxed);
+  if (!waiters_.empty()) waiters_.front()->turn.notify_one();
 }
 
 std::size_t CommitQueue::group_size() const {
@@ -26,6 +36,7 @@ std::size_t CommitQueue::group_size() const {
 void CommitQueue::run(Commit& commit) {
   Waiter waiter;
   waiter.commit = &commit;
+  note_arrival(waiter);
   MutexLock lock(mutex_);
   wait_for_turn(waiter);
   if (waiter.done) {
@@ -45,7 +56,7 @@ void CommitQueue::run(Commit& commit) {
     one->done = true;
     if (one != &waiter) one->turn.notify_one();
   }
-  if (!waiters_.empty()) waiters_.front()->turn.notify_one();
+  wake_next();
 }
 
 // REQUIRES: the waiter is at the front of the queue.
@@ -56,11 +67,12 @@ void CommitQueue::run_in_turn(Waiter& waiter, const std::function<void()>& alone
   (void)waiter;
   waiters_.pop_front();
   if (is_held_) release();
-  if (!waiters_.empty()) waiters_.front()->turn.notify_one();
+  wake_next();
 }
 
 std::chrono::nanoseconds CommitQueue::run_alone(const std::function<void()>& alone) {
   Waiter waiter;
+  note_arrival(waiter);
   {
     MutexLock lock(mutex_);
     wait_for_turn(waiter);
@@ -71,6 +83,7 @@ std::chrono::nanoseconds CommitQueue::run_alone(const std::function<void()>& alo
 
 void CommitQueue::run_held(const std::function<void()>& prepare, const std::function<void()>& held) {
   Waiter waiter;
+  note_arrival(waiter);
   {
     MutexLock lock(mutex_);
     wait_for_turn(waiter);
@@ -86,6 +99,7 @@ void CommitQueue::run_held(const std::function<void()>& prepare, const std::func
 bool CommitQueue::run_alone_unless_held(const std::function<void()>& alone) {
   Waiter waiter;
   waiter.gives_way = true;
+  note_arrival(waiter);
   {
     MutexLock lock(mutex_);
     if (is_held_) return false;

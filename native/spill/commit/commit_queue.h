@@ -5,6 +5,7 @@
 #include <rocksdb/status.h>
 #include <rocksdb/write_batch.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -59,14 +60,16 @@ class CommitQueue {
     bool done = false;
     bool gives_way = false;                                // returns without running while the queue is held
     std::chrono::nanoseconds waited{0};                    // as Commit::waited
-    Clock::time_point arrived = Clock::time_point::min();  // set if the queue was not empty
+    Clock::time_point arrived = Clock::time_point::min();  // set if the queue was not empty just before
     CondVar turn;
   };
   // A group that has reached this size takes no further commit, so that the first one does not wait long. It is what a
   // drive's write buffer holds. Source: RocksDB's own groups end at 1 MiB (max_write_batch_group_size_bytes).
   static constexpr std::uint64_t kGroupBytes = std::uint64_t{1} << 20;
 
+  void note_arrival(Waiter& waiter) const;
   void wait_for_turn(Waiter& waiter) REQUIRES(mutex_);
+  void wake_next() REQUIRES(mutex_);
   std::size_t group_size() const REQUIRES(mutex_);
   void run_in_turn(Waiter& waiter, const std::function<void()>& alone) EXCLUDES(mutex_);
   void hold() REQUIRES(mutex_);
@@ -75,6 +78,7 @@ class CommitQueue {
   const CommitGroup commit_group_;
   Mutex mutex_;
   std::deque<Waiter*> waiters_ GUARDED_BY(mutex_);  // the front one leads
+  std::atomic<bool> has_waiters_{false};            // written under mutex_; read to spare a clock
   bool is_held_ GUARDED_BY(mutex_) = false;
   Clock::time_point held_since_ GUARDED_BY(mutex_){};
 };
