@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cassert>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -50,14 +51,20 @@ class ModelQueue : public Queue {
   TagTable tags_;              // guarded by the device's lock
 
  private:
-  template <class OneQueue>
+  template <class OneDevice, class OneQueue>
   friend class ModelDevice;
 };
 
-// REQUIRES: OneQueue is a ModelQueue and meets the requirements of QueueRegistry.
-template <class OneQueue>
+// REQUIRES: OneDevice is the class that derives from this one; OneQueue is a ModelQueue that OneQueue(OneDevice&,
+// number) creates, and meets the requirements of QueueRegistry.
+template <class OneDevice, class OneQueue>
 class ModelDevice : public EmulatedDevice {
  public:
+  std::unique_ptr<Queue> open_queue() final {
+    const std::lock_guard lock(mutex_);
+    return queues_.open(static_cast<OneDevice&>(*this));
+  }
+
   const DeviceInfo& info() const final { return info_; }
   Nanos issue_ns(const Io& io) const final { return frontend_.model().issue_ns(io.op, io.length_bytes); }
 

@@ -110,16 +110,11 @@ class WakeList {
   std::size_t count_ = 0;
 };
 
-class PacedDevice final : public ModelDevice<PacedQueue> {
+class PacedDevice final : public ModelDevice<PacedDevice, PacedQueue> {
  public:
   PacedDevice(DriveModel drive, double time_scale)
       : ModelDevice(std::move(drive), time_scale), scale_(time_scale), start_(real_now()) {
     assert(time_scale > 0);
-  }
-
-  std::unique_ptr<Queue> open_queue() override {
-    const std::lock_guard lock(mutex_);
-    return queues_.open(*this);
   }
 
   Nanos now() override {

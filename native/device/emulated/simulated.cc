@@ -27,14 +27,9 @@ class SimulatedQueue final : public ModelQueue {
   std::deque<Done> ready_;  // guarded by the device's lock
 };
 
-class SimulatedDevice final : public ModelDevice<SimulatedQueue> {
+class SimulatedDevice final : public ModelDevice<SimulatedDevice, SimulatedQueue> {
  public:
   explicit SimulatedDevice(DriveModel drive) : ModelDevice(std::move(drive), /*time_scale=*/0) {}
-
-  std::unique_ptr<Queue> open_queue() override {
-    const std::lock_guard lock(mutex_);
-    return queues_.open(*this);
-  }
 
   Nanos now() override {
     const std::lock_guard lock(mutex_);
