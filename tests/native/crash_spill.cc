@@ -32,7 +32,8 @@ using rocksdb::Status;
 ssd::SsdConfig kv_drive(double share) {
   ssd::SsdConfig config = device::small_drive();
   config.namespaces.kv_share = share;
-  config.namespaces.memtable_bytes = 256 << 10;
+  config.namespaces.memtable_bytes = 128 << 10;
+  EXPECT_FALSE(ssd::problem(config)) << ssd::problem(config)->message;
   return config;
 }
 
