@@ -8,12 +8,26 @@
 #include <atomic>
 #include <filesystem>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 namespace spillway::engine {
 namespace {
+
+// Every store that the program knows of; WiredTiger where its module is built. The raw engine keeps no values.
+TEST(ConformanceCases, HaveEveryRegisteredEngine) {
+  std::set<std::string> expected;
+  for (const std::string& name : engine_names()) {
+    EngineSpec spec;
+    spec.name = name;
+    if (is_store(spec)) expected.insert(name);
+  }
+  std::set<std::string> tried;
+  for (const Case& one : cases()) tried.insert(one.engine);
+  EXPECT_EQ(tried, expected);
+}
 
 TEST_P(Conformance, DoesWhatAnOrderedMapDoes) {
   make_drive();

@@ -258,8 +258,12 @@ TEST_F(LevelDbEngine, CountsFlushesApartFromCompactions) {
   for (int i = 0; i < 20'000; ++i) ASSERT_TRUE(engine.put(key_of(i * 7919 % 5000), std::string(100, 'v')));
   const std::atomic<bool> go_on{false};
   ASSERT_TRUE(engine.settle(go_on));
-  EXPECT_GT(written(device::Cause::compaction), written(device::Cause::flush) / 4);
   const auto figures = engine.statistics();
+  // Neighbouring memtables have no key in common, so a compaction of level 0 writes all that was flushed into it. Not
+  // compacted may be the first table, one that was placed below level 0, and up to three of level 0.
+  const double flushes = static_cast<double>(figures.at("leveldb.flushes"));
+  const double compacted = static_cast<double>(written(device::Cause::compaction));
+  EXPECT_GT(compacted, static_cast<double>(written(device::Cause::flush)) * (flushes - 5) / flushes);
   EXPECT_GT(figures.at("leveldb.compactions"), 0U);
   EXPECT_GT(figures.at("leveldb.flushes"), 10U);
   EXPECT_LT(engine.observe().gauge("l0_files"), 4U);

@@ -143,7 +143,7 @@ TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsEveryWait) {
   const Status put = ends([&] { return db_->Put({}, newest, "2"); });
   EXPECT_TRUE(put.IsIOError()) << put.ToString();
   const Status rolled_back = ends([&] { return db_->Rollback(); });
-  EXPECT_TRUE(rolled_back.IsIOError()) << rolled_back.ToString();
+  EXPECT_TRUE(rolled_back.ok()) << "they come back through the log: " << rolled_back.ToString();
   system_->set_fault_rule({});
   const Status status = ends([&] { return db_->Rollback(); });
   EXPECT_TRUE(status.ok()) << status.ToString() << ": it needs no reopening";
@@ -219,7 +219,7 @@ TEST_F(SpillDegrade, FailingCompactionsAreNotWaitedForForEver) {
   const Status put = ends([&] { return db_->Put({}, "main", "4"); });
   EXPECT_EQ(put.code(), of_rocksdb.code()) << put.ToString();
   const Status rolled_back = ends([&] { return db_->Rollback(); });
-  EXPECT_TRUE(rolled_back.ok() || rolled_back.IsIOError()) << rolled_back.ToString();
+  EXPECT_TRUE(rolled_back.ok()) << "they come back through the log: " << rolled_back.ToString();
   db_->SetDiversion(Diversion::automatic);
   EXPECT_TRUE(db_->Put({}, "main", "5").ok()) << "it is diverted";
   system_->set_fault_rule({});
