@@ -1,4 +1,4 @@
-#include "spill/store/durable_file.h"
+#include "spill/store/replaced_file.h"
 
 #include <memory>
 

@@ -1,4 +1,5 @@
-// Dies and channels in time: which operation runs on which die, and when its data crosses the channel.
+// Dies and channels in time: which operation runs on which die, and when its data crosses the channel. Bytes are
+// counted where the operations are ordered: Ftl::finish_step (ssd/ftl/ftl.cc).
 //
 //   host link ── controller ── channel ── die ── planes
 //                              one transfer      one operation (several planes of it at once)

@@ -10,7 +10,6 @@
 #include "base/async_reads.h"
 #include "base/steps.h"
 #include "spill/store/binding_record.h"
-#include "spill/store/durable_file.h"
 #include "spill/store/region/durable_ends.h"
 #include "spill/store/region/log_files.h"
 #include "spill/store/region/log_frame.h"
@@ -19,6 +18,7 @@
 #include "spill/store/region/region_logs.h"
 #include "spill/store/region/region_reads.h"
 #include "spill/store/region/region_recovery.h"
+#include "spill/store/replaced_file.h"
 
 namespace spillway::spill {
 

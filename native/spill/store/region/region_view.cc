@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "spill/store/batch_visitor.h"
-#include "spill/store/durable_file.h"
 #include "spill/store/record.h"
 #include "spill/store/region/durable_ends.h"
 #include "spill/store/region/log_frame.h"
+#include "spill/store/replaced_file.h"
 
 namespace spillway::spill {
 namespace {
