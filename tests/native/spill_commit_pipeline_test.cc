@@ -394,6 +394,7 @@ class WaitBehindAppend : public CommitPipelineTest {
     std::this_thread::sleep_for(kLater);
     behind();
     leader.join();
+    env_.on_append = nullptr;
     return first.waited;
   }
 };
