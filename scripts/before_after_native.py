@@ -67,10 +67,12 @@ def main() -> int:
     for name, sides in found.items():
         ratios = [after / before for before, after in zip(sides["before"], sides["after"], strict=True)]
         print(f"| {name} | {spread(sides['before'])} | {spread(sides['after'])} | {spread(ratios)} |")
-    command = [".venv/bin/python", "scripts/before_after_native.py", "OLD_BUILD", f"--turns={arguments.turns}"]
+    given = ["OLD_BUILD" if word == str(arguments.old) else word for word in sys.argv[1:]]
+    command = [".venv/bin/python", "scripts/before_after_native.py", *given]
     commits = {"before": commit_of(builds["before"]), "after": commit_of(builds["after"])}
-    result = {"manifest": manifest(command), "commits": commits, "turns": arguments.turns, "figures": found}
-    arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+    result = {"commits": commits, "turns": arguments.turns, "figures": found}
+    record = {"benchmark": "native-before-after", **manifest(command), "result": result}
+    arguments.out.write_text(json.dumps(record, indent=1) + "\n")
     return 0
 
 

@@ -95,6 +95,28 @@ def spill_overheads(records: Records) -> list[str]:
     return table(("operation", "processor time", "bar"), rows)
 
 
+# The accelerator's figures of native-before-after, by what they are called there.
+_NATIVE = {
+    "diverted_put/iterations:100000/real_time/threads:1": "diverted Put, µs, 1 writer",
+    "diverted_put/iterations:100000/real_time/threads:2": "diverted Put, µs, 2 writers",
+    "diverted_put/iterations:100000/real_time/threads:4": "diverted Put, µs, 4 writers",
+    "get_of_diverted": "Get of a diverted key, µs",
+    "put_beside_rocksdb/iterations:1500": "idle Put, processor time over RocksDB's",
+    "get_beside_rocksdb/iterations:1500": "idle Get, processor time over RocksDB's",
+}
+
+
+def native_before_after(records: Records) -> list[str]:
+    """Medians of two builds that ran in turns, and the ratios of the turns: median, lowest and highest."""
+    rows = []
+    for name, sides in records.result("native-before-after")["figures"].items():
+        ratios = [after / before for before, after in zip(sides["before"], sides["after"], strict=True)]
+        medians = (f"{statistics.median(sides[side]):.3g}" for side in ("before", "after"))
+        spread = f"{statistics.median(ratios):.3f} ({min(ratios):.2f}–{max(ratios):.2f})"
+        rows.append((_NATIVE[name.split(": ")[1].split(" ")[0]], *medians, spread))
+    return table(("figure", "before", "after", "after / before"), rows)
+
+
 def index_bytes(records: Records) -> list[str]:
     """Bytes of the key index for a key, from the smallest to the largest of what was measured."""
     found = records.result("spill_overheads")["benchmarks"]

@@ -52,6 +52,7 @@ BLOCKS: dict[str, Callable[..., list[str]]] = {
     "paced-reads": benchmarks.paced_reads,
     "ssd-speed": benchmarks.ssd_speed,
     "spill-overheads": benchmarks.spill_overheads,
+    "native-before-after": benchmarks.native_before_after,
     "index-bytes": benchmarks.index_bytes,
     "index-keys": benchmarks.index_keys,
     "kvaccel": benchmarks.kvaccel,
