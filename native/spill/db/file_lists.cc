@@ -1,6 +1,7 @@
 #include "spill/db/file_lists.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 
 namespace spillway::spill {
@@ -25,6 +26,40 @@ void show_current(rocksdb::DB& db, rocksdb::ColumnFamilyMetaData* metadata) {
   metadata->blob_file_size = newest->blob_file_size;
   metadata->blob_file_count = newest->blob_file_count;
   metadata->blob_files.swap(newest->blob_files);
+}
+
+// A property of tables that SstFileWriter has made. Source: RocksDB 7.8.3, table/sst_file_writer_collectors.h
+constexpr const char* kIngestedProperty = "rocksdb.external_sst_file.version";
+
+std::uint64_t file_number_of(const std::string& path) {
+  return std::strtoull(path.c_str() + path.find_last_of('/') + 1, nullptr, 10);
+}
+
+// Whether CreateColumnFamilyWithImport may read an older version where the family itself has a newer one. A level may
+// have several tables of one user key, in the order of sequence numbers: RocksDB moves level-0 tables that have no
+// other key without merging them. The sequence number of an ingested table is not in the table, and an import orders
+// tables by what is in them (docs/decisions/0014).
+Status check_can_be_imported(rocksdb::DB& db, ColumnFamilyHandle* family,
+                             const rocksdb::ColumnFamilyMetaData& metadata) {
+  const rocksdb::Comparator& order = *family->GetComparator();
+  std::vector<std::uint64_t> neighbours;  // that share a user key
+  for (const rocksdb::LevelMetaData& level : metadata.levels) {
+    if (level.level == 0) continue;
+    for (std::size_t i = 1; i < level.files.size(); ++i) {
+      if (order.Compare(level.files[i - 1].largestkey, level.files[i].smallestkey) < 0) continue;
+      neighbours.insert(neighbours.end(), {level.files[i - 1].file_number, level.files[i].file_number});
+    }
+  }
+  if (neighbours.empty()) return {};
+  rocksdb::TablePropertiesCollection tables;
+  if (Status status = db.GetPropertiesOfAllTables(family, &tables); !status.ok()) return status;
+  for (const auto& [path, table] : tables) {
+    if (std::ranges::find(neighbours, file_number_of(path)) == neighbours.end()) continue;
+    if (!table->user_collected_properties.contains(kIngestedProperty)) continue;
+    return Status::Aborted("an import of these tables would read an older version of a key",
+                           "call CompactRange with BottommostLevelCompaction::kForce for the column family first");
+  }
+  return {};
 }
 
 }  // namespace
@@ -108,9 +143,9 @@ void FileLists::get_live_files_meta_data(std::vector<rocksdb::LiveFileMetaData>*
 void FileLists::get_column_family_meta_data(ColumnFamilyHandle* family, rocksdb::ColumnFamilyMetaData* metadata) {
   (void)list_files([&] {
     main_.db().GetColumnFamilyMetaData(family, metadata);
-    if (copying_.is_this_thread() && !live_.families().of(family->GetID()).is_dropped)
-      show_current(main_.db(), metadata);
-    return Status();
+    if (!copying_.is_this_thread() || live_.families().of(family->GetID()).is_dropped) return Status();
+    show_current(main_.db(), metadata);
+    return check_can_be_imported(main_.db(), family, *metadata);
   });
 }
 
