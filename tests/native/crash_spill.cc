@@ -140,9 +140,10 @@ SpillOptions small_spill() {
   return options;
 }
 
-Opener open_spillway(const SpillOptions& spill) {
-  return [spill](const std::string& root, rocksdb::Env* env, Opened* opened) {
-    const rocksdb::Options options = small_options(env);
+Opener open_spillway(const SpillOptions& spill, const Tune& tune) {
+  return [spill, tune](const std::string& root, rocksdb::Env* env, Opened* opened) {
+    rocksdb::Options options = small_options(env);
+    if (tune) tune(root + "/db", options);
     DB* db = nullptr;
     std::vector<rocksdb::ColumnFamilyDescriptor> families;
     for (const std::string& name : families_in(root + "/db", env)) families.emplace_back(name, options);

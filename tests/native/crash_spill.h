@@ -1,6 +1,7 @@
 // spillway::DB for crash tests: small, on both kinds of spill store.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "crash_harness.h"
@@ -14,7 +15,9 @@ SpillOptions small_spill();
 SpillOptions by_put();
 SpillOptions by_ingestion();
 
-Opener open_spillway(const SpillOptions& spill);
+// Changes RocksDB's options of the database in `path`, which may not exist yet.
+using Tune = std::function<void(const std::string& path, rocksdb::Options& options)>;
+Opener open_spillway(const SpillOptions& spill, const Tune& tune = nullptr);
 // The spill store is a key-value namespace with this share of a small drive; its contents are a file.
 inline constexpr double kKvShare = 0.25;
 Opener open_on_kv(const SpillOptions& spill, double share = kKvShare);

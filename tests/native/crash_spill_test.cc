@@ -108,9 +108,11 @@ void die_at_every_step(OpenOn open_on, std::span<const Step> steps_of_store, Cra
   EXPECT_EQ(reached, named) << "a step that is named in the code and not here, or the other way round";
 }
 
-TEST(CrashSpillway, KilledAtEveryStep) { die_at_every_step(open_spillway, kRegionSteps, {.kills = 4, .seed = 100}); }
+Opener on_regions(const SpillOptions& spill) { return open_spillway(spill); }
+
+TEST(CrashSpillway, KilledAtEveryStep) { die_at_every_step(on_regions, kRegionSteps, {.kills = 4, .seed = 100}); }
 TEST(CrashSpillway, PowerCutAtEveryStep) {
-  die_at_every_step(open_spillway, kRegionSteps, {.kills = 4, .seed = 200, .power_loss = true});
+  die_at_every_step(on_regions, kRegionSteps, {.kills = 4, .seed = 200, .power_loss = true});
 }
 
 TEST(CrashKv, KilledAtRandom) {

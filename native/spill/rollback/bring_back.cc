@@ -18,6 +18,11 @@ std::uint64_t sum(const Generations& generations, std::uint64_t (Generation::*of
 }  // namespace
 
 bool BringBack::is_small(const Generations& targets) const {
+  // Newer versions of RocksDB refuse a range tombstone beside a row cache, except in a file.
+  if (context_.main.user_options().database().row_cache != nullptr &&
+      sum(targets, &Generation::range_tombstone_count)) {
+    return false;
+  }
   return sum(targets, &Generation::user_bytes) <= context_.options.put_back_bytes;
 }
 

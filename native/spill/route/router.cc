@@ -64,6 +64,11 @@ Status Router::write(const WriteOptions& options, WriteBatch* batch, KeyVersions
   // RocksDB refuses these with its own messages, whichever store would take them.
   if (is_refused(options, main.user_options().database().manual_wal_flush)) return main.write(options, batch);
   if (batch->Count() == 0) return main_writer_.write_nothing(options, batch);
+  // A row that is found in the cache counts for RocksDB as newer than every range tombstone.
+  if (main.user_options().database().row_cache != nullptr && batch->HasDeleteRange()) {
+    return Status::NotSupported(
+        "DeleteRange in a database with row_cache: RocksDB would read keys that it has removed");
+  }
   if (batch->HasSingleDelete()) return write_without_single_removes(options, batch, held);
   if (is_idle()) {
     Status status;
