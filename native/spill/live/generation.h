@@ -1,69 +1,29 @@
-// One generation of diverted writes: its entries in memory, in the order of arrival and sorted.
+// One generation of diverted writes: its entries in memory, and what the rest of the library asks about them.
 //
-// Entries are added in the commit queue, and never changed or removed; any thread reads them. Ordered
-// views are made on the first request, of what was added since the last one, so a write pays nothing for an order that
-// no reader needs. They are sorted runs, which are merged when their sizes are similar, so that n entries cost O(n log
-// n) in total.
+// Entries are added in the commit queue, and never changed or removed; any thread reads them. They are sorted when a
+// reader first asks for an order, so a write pays nothing for an order that no reader needs.
 #pragma once
 
-#include <rocksdb/slice.h>
-
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
+#include "spill/live/arena.h"
 #include "spill/live/column_families.h"
 #include "spill/live/commit_role.h"
-#include "spill/live/huge_pages.h"
-#include "spill/live/newest_ranges.h"
-#include "spill/live/segments.h"
-#include "spill/store/record.h"
+#include "spill/live/entry.h"
+#include "spill/live/range_tombstones.h"
+#include "spill/live/sorted_entries.h"
 #include "spill/store/store.h"
 
 namespace spillway::spill {
-
-class Generation;
-
-enum class Kind : std::uint8_t { put, remove };
-
-// Where a value lies: `length` bytes from byte `from` of the record at `offset`.
-struct Location {
-  std::uint64_t offset = 0;
-  std::uint32_t from = 0;
-  std::uint32_t length = 0;
-};
-
-// An operation on one key. Lives in its generation's arena, its key right behind it.
-struct Entry {
-  const Generation* generation = nullptr;
-  Sequence sequence = 0;
-  Location value;  // of a put
-  std::uint32_t column_family = 0;
-  std::uint32_t key_bytes = 0;
-  std::uint32_t value_checksum = 0;  // crc32c of a put's value: every read of it is held against this
-  Kind kind = Kind::put;
-
-  std::string_view key() const { return {reinterpret_cast<const char*>(this + 1), key_bytes}; }
-};
-static_assert(sizeof(Entry) == 48, "the index bound counts on it: the checksum lies where there was padding");
-
-// [begin, end) of a column family was deleted: everything older, in this store and in RocksDB.
-struct RangeTombstone {
-  std::uint32_t column_family = 0;
-  std::string begin;
-  std::string end;
-  Sequence sequence = 0;
-};
 
 // How many operations on single keys there are.
 struct Tally {
@@ -78,21 +38,6 @@ struct Tally {
     return *this;
   }
 };
-
-// By column family, then the family's comparator, then the newest first.
-class EntryOrder {
- public:
-  explicit EntryOrder(const ColumnFamilies& families) : families_(&families) {}
-  bool operator()(const Entry* a, const Entry* b) const { return before(*a, b->column_family, b->key(), b->sequence); }
-  // Whether `entry` comes before the place of that version of that key.
-  bool before(const Entry& entry, std::uint32_t column_family, std::string_view key, Sequence sequence) const;
-
- private:
-  const ColumnFamilies* families_;
-};
-
-// Entries sorted by EntryOrder; immutable.
-using SortedRun = std::vector<const Entry*>;
 
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
@@ -119,81 +64,48 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   // --- By anybody.
   // Runs that hold together every entry with a sequence up to `up_to`, and maybe younger ones, which the reader skips.
-  std::vector<std::shared_ptr<const SortedRun>> sorted_runs(Sequence up_to) const;
+  std::vector<std::shared_ptr<const SortedRun>> sorted_runs(Sequence up_to) const { return entries_.runs(up_to); }
   // The newest entry of that key up to `up_to`, or null.
-  const Entry* find(std::uint32_t column_family, std::string_view key, Sequence up_to) const;
-  bool has_range_tombstones() const { return tombstone_count_.load(std::memory_order_acquire) > 0; }
-  std::vector<RangeTombstone> range_tombstones() const;  // oldest first
+  const Entry* find(std::uint32_t column_family, std::string_view key, Sequence up_to) const {
+    return entries_.find(column_family, key, up_to);
+  }
+  bool has_range_tombstones() const { return tombstones_.size() > 0; }
+  std::vector<RangeTombstone> range_tombstones() const { return tombstones_.all(); }  // oldest first
   // The sequence of the newest range tombstone up to `up_to` that covers the key, or 0.
-  Sequence covering_tombstone(std::uint32_t column_family, std::string_view key, Sequence up_to) const;
+  Sequence covering_tombstone(std::uint32_t column_family, std::string_view key, Sequence up_to) const {
+    return tombstones_.covering(column_family, key, up_to);
+  }
 
-  std::uint64_t range_tombstone_count() const { return tombstone_count_.load(std::memory_order_acquire); }
-  std::uint64_t entries() const { return entry_count_.load(std::memory_order_acquire); }
+  std::uint64_t range_tombstone_count() const { return tombstones_.size(); }
+  std::uint64_t entries() const { return entries_.size(); }
   std::uint64_t column_families() const { return family_count_.load(std::memory_order_relaxed); }  // that it has any of
   Tally tally(std::optional<std::uint32_t> column_family) const;                            // without one: of all
   std::uint64_t user_bytes() const { return user_bytes_.load(std::memory_order_relaxed); }  // keys and values
   std::uint64_t key_bytes() const { return key_bytes_.load(std::memory_order_relaxed); }    // of the entries
-  std::uint64_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
+  std::uint64_t memory_bytes() const {
+    return arena_.memory_bytes() + entries_.memory_bytes() + tombstones_.memory_bytes();
+  }
   Sequence last_sequence() const { return last_sequence_.load(std::memory_order_acquire); }
   // Every entry in order of arrival, the first `entries()` of this moment. Valid while the generation lives.
-  void for_each(const std::function<void(const Entry&)>& each) const;
+  void for_each(const std::function<void(const Entry&)>& each) const { entries_.for_each(each); }
 
  private:
-  struct Runs;
-  std::byte* allocate(std::size_t bytes) REQUIRES(in_commit_queue);
   void has_some_of(std::uint32_t column_family) REQUIRES(in_commit_queue);
-  std::shared_ptr<const Runs> runs() const;
-  std::shared_ptr<const Runs> runs_with(Sequence up_to) const;
-  std::shared_ptr<const SortedRun> sort_arrivals(std::uint64_t from, std::uint64_t to) const;
 
   const GenerationId id_;
-  const EntryOrder order_;
-  const ColumnFamilies& families_;
   const std::function<void(GenerationId)> on_last_use_;
+  Arena arena_;
+  SortedEntries entries_;
+  RangeTombstones tombstones_;
 
-  // A block of entries with their keys.
-  struct Block {
-    explicit Block(std::size_t size) : bytes(size), memory(HugePages<std::byte>().allocate(size)) {}
-    Block(Block&& other) noexcept : bytes(other.bytes), memory(std::exchange(other.memory, nullptr)) {}
-    Block(const Block&) = delete;
-    Block& operator=(const Block&) = delete;
-    ~Block() {
-      if (memory != nullptr) HugePages<std::byte>().deallocate(memory, bytes);
-    }
-    std::size_t bytes;
-    std::byte* memory;
-  };
-  std::vector<Block> blocks_ GUARDED_BY(in_commit_queue);
-  std::byte* free_ GUARDED_BY(in_commit_queue) = nullptr;  // in the last block
-  std::size_t free_bytes_ GUARDED_BY(in_commit_queue) = 0;
   std::unordered_set<std::uint32_t> column_families_ GUARDED_BY(in_commit_queue);  // of everything that was added
   std::atomic<std::uint64_t> family_count_{0};
-
-  Segments<const Entry*> arrivals_;  // the first entry_count_ of them are there to be read
-
-  // The runs hold the first `entries` arrivals, older ones in earlier runs, each less than half the one before it.
-  struct Runs {
-    std::vector<std::shared_ptr<const SortedRun>> sorted;
-    std::uint64_t entries = 0;
-  };
-  mutable Mutex sorting_mutex_;  // one sorts at a time; who finds what it needs in runs_ does not wait for it
-  mutable Mutex runs_mutex_;
-  mutable std::shared_ptr<const Runs> runs_ GUARDED_BY(runs_mutex_);
-
-  mutable SharedMutex tombstones_mutex_;
-  std::vector<RangeTombstone> tombstones_ GUARDED_BY(tombstones_mutex_);
-  // Of all of them, by column family.
-  std::unordered_map<std::uint32_t, NewestRanges> newest_ranges_ GUARDED_BY(tombstones_mutex_);
-
   mutable Mutex tallies_mutex_;
   std::unordered_map<std::uint32_t, Tally> tallies_ GUARDED_BY(tallies_mutex_);  // by column family
 
-  std::atomic<std::uint64_t> entry_count_{0};
   std::atomic<std::uint64_t> user_bytes_{0};
   std::atomic<std::uint64_t> key_bytes_{0};
-  mutable std::atomic<std::uint64_t> memory_bytes_{0};  // sorting for a reader takes some
   std::atomic<Sequence> last_sequence_{0};
-  std::atomic<std::uint64_t> tombstone_count_{0};
   std::atomic<bool> is_dropped_{false};
 };
 

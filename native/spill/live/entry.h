@@ -1,0 +1,55 @@
+// An operation on one key, in memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "spill/live/column_families.h"
+#include "spill/store/record.h"
+#include "spill/store/store.h"
+
+namespace spillway::spill {
+
+class Generation;
+
+enum class Kind : std::uint8_t { put, remove };
+
+// Where a value lies: `length` bytes from byte `from` of the record at `offset`.
+struct Location {
+  std::uint64_t offset = 0;
+  std::uint32_t from = 0;
+  std::uint32_t length = 0;
+};
+
+// Lives in its generation's arena, its key right behind it.
+struct Entry {
+  const Generation* generation = nullptr;
+  Sequence sequence = 0;
+  Location value;  // of a put
+  std::uint32_t column_family = 0;
+  std::uint32_t key_bytes = 0;
+  std::uint32_t value_checksum = 0;  // crc32c of a put's value: every read of it is held against this
+  Kind kind = Kind::put;
+
+  std::string_view key() const { return {reinterpret_cast<const char*>(this + 1), key_bytes}; }
+};
+static_assert(sizeof(Entry) == 48, "the index bound counts on it: the checksum lies where there was padding");
+
+// By column family, then the family's comparator, then the newest first.
+class EntryOrder {
+ public:
+  explicit EntryOrder(const ColumnFamilies& families) : families_(&families) {}
+  bool operator()(const Entry* a, const Entry* b) const { return before(*a, b->column_family, b->key(), b->sequence); }
+  // Whether `entry` comes before the place of that version of that key.
+  bool before(const Entry& entry, std::uint32_t column_family, std::string_view key, Sequence sequence) const;
+
+ private:
+  const ColumnFamilies* families_;
+};
+
+// Entries sorted by EntryOrder; immutable.
+using SortedRun = std::vector<const Entry*>;
+
+}  // namespace spillway::spill

@@ -1,0 +1,69 @@
+// Entries in the order of arrival, and sorted when a reader first asks for it.
+//
+// The sorted runs hold the first so many arrivals, older ones in earlier runs, each less than half the one before it:
+// runs of similar sizes are merged, so that n entries cost O(n log n) in total.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/mutex.h"
+#include "spill/live/commit_role.h"
+#include "spill/live/entry.h"
+#include "spill/live/segments.h"
+
+namespace spillway::spill {
+
+class SortedEntries {
+ public:
+  explicit SortedEntries(const ColumnFamilies& families);
+
+  // Its sequence is higher than any before it. The entry outlives this.
+  void append(const Entry* entry) REQUIRES(in_commit_queue) {
+    const std::uint64_t index = count_.load(std::memory_order_relaxed);
+    if (const std::size_t grown = arrivals_.grow(index); grown > 0) {
+      memory_bytes_.fetch_add(grown, std::memory_order_relaxed);
+    }
+    arrivals_[index] = entry;
+    count_.store(index + 1, std::memory_order_release);
+  }
+  // Null if there is none.
+  const Entry* newest() const REQUIRES(in_commit_queue) {
+    const std::uint64_t count = count_.load(std::memory_order_relaxed);
+    return count == 0 ? nullptr : arrivals_[count - 1];
+  }
+
+  // --- By anybody.
+  std::uint64_t size() const { return count_.load(std::memory_order_acquire); }
+  std::uint64_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
+  // Runs that hold together every entry with a sequence up to `up_to`, and maybe younger ones.
+  std::vector<std::shared_ptr<const SortedRun>> runs(Sequence up_to) const { return runs_with(up_to)->sorted; }
+  // The newest entry of that key up to `up_to`, or null.
+  const Entry* find(std::uint32_t column_family, std::string_view key, Sequence up_to) const;
+  // Every entry in order of arrival, the first `size()` of this moment.
+  void for_each(const std::function<void(const Entry&)>& each) const;
+
+ private:
+  struct Runs {
+    std::vector<std::shared_ptr<const SortedRun>> sorted;
+    std::uint64_t entries = 0;
+  };
+  std::shared_ptr<const Runs> now() const;
+  std::shared_ptr<const Runs> runs_with(Sequence up_to) const;
+  std::shared_ptr<const SortedRun> sort_arrivals(std::uint64_t from, std::uint64_t to) const;
+
+  const EntryOrder order_;
+  Segments<const Entry*> arrivals_;  // the first count_ of them are there to be read
+  std::atomic<std::uint64_t> count_{0};
+  mutable std::atomic<std::uint64_t> memory_bytes_{0};  // sorting for a reader takes some
+
+  mutable Mutex sorting_mutex_;  // one sorts at a time; who finds what it needs in runs_ does not wait for it
+  mutable Mutex runs_mutex_;
+  mutable std::shared_ptr<const Runs> runs_ GUARDED_BY(runs_mutex_);
+};
+
+}  // namespace spillway::spill
