@@ -26,7 +26,7 @@
 namespace spillway::ssd {
 
 // The destination and the source of saved state. A sink returns false if it cannot take the bytes, a source if it does
-// not have them.
+// not have them. `size` is not 0.
 using StateSink = std::function<bool(const void* bytes, std::size_t size)>;
 using StateSource = std::function<bool(void* bytes, std::size_t size)>;
 

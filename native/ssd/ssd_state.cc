@@ -66,7 +66,7 @@ bool Ssd::Impl::save(const StateSink& sink) {
     if (!sink(&field.value, sizeof(field.value))) return false;
   }
   if (!sink(&counters_, sizeof(counters_))) return false;
-  const auto visit = [&sink](void* bytes, std::size_t size) { return sink(bytes, size); };
+  const auto visit = [&sink](void* bytes, std::size_t size) { return size == 0 || sink(bytes, size); };
   if (!ftl_.visit_state(visit, false)) return false;
   if (!kv_) return true;
   if (kv_->compacting()) return false;  // the drive is stuck
@@ -108,7 +108,7 @@ std::optional<std::string> Ssd::Impl::load(const StateSource& source) {
   quiesce();
   bool truncated = false;
   const auto visit = [&](void* bytes, std::size_t size) {
-    truncated = truncated || !source(bytes, size);
+    truncated = truncated || (size > 0 && !source(bytes, size));
     return !truncated;
   };
   if (!visit(&counters_, sizeof(counters_))) return "is truncated";

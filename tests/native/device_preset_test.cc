@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/spelling.h"
+#include "checkout.h"
 #include "device/model/drive_model.h"
 #include "device/preset/drive_keys.h"
 #include "device/preset/preset.h"

@@ -1,9 +1,6 @@
 // A drive that is small enough to be created in a test, and fast enough for a paced test.
 #pragma once
 
-#include <filesystem>
-#include <string>
-
 #include "ssd/interface/config.h"
 
 namespace spillway::device {
@@ -24,8 +21,5 @@ inline ssd::SsdConfig small_drive() {
   config.timing.write_command_ns = 3'000;
   return config;
 }
-
-// The source tree of this test.
-inline std::filesystem::path checkout() { return std::filesystem::path(__FILE__).parent_path() / ".." / ".."; }
 
 }  // namespace spillway::device

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "checkout.h"
 #include "temporary_directory.h"
 #include "tool/probe/command.h"
 #include "tool_conversation.h"
@@ -18,8 +19,6 @@ namespace spillway::tool {
 namespace {
 
 namespace filesystem = std::filesystem;
-
-filesystem::path checkout() { return filesystem::path(__FILE__).parent_path() / ".." / ".."; }
 
 // What is written to one end is the command's input at the other.
 class Pipe {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file_bytes.h"
+#include "checkout.h"
 #include "temporary_directory.h"
 #include "tool/ssd/commands.h"
 #include "tool_conversation.h"
@@ -16,8 +17,6 @@ namespace spillway::tool {
 namespace {
 
 namespace filesystem = std::filesystem;
-
-filesystem::path checkout() { return filesystem::path(__FILE__).parent_path() / ".." / ".."; }
 
 Outcome perform(Command command, const Json& request, bool stopped = false) {
   return outcome_of([&](Events& events, const std::atomic<bool>& stop) { return command(request, events, stop); },
