@@ -23,6 +23,6 @@ export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 # The longest history: a stack that is lost is one that the suppressions do not know.
 export TSAN_OPTIONS="halt_on_error=1:history_size=7:second_deadlock_stack=1:suppressions=$PWD/scripts/tsan.suppressions"
 without=
-[ "$sanitizer" != thread ] || without="--label-exclude fuzz"  # the drive model has one thread
+[ "$sanitizer" != thread ] || without="--label-exclude ^(fuzz|ssd)$"  # the drive model has one thread
 # shellcheck disable=SC2086 # an option and its value
 $fixed ctest --test-dir "$build" --output-on-failure --parallel "$(nproc)" $without

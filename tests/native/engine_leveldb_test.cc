@@ -288,22 +288,23 @@ TEST_F(LevelDbEngine, WritesTablesOnce) {
 
 // While a table is delayed at the drive, a memtable fills, and its writer waits for the one before it.
 TEST_F(LevelDbEngine, AWriterThatWaitsForAFlushIsAStallForItsMemtable) {
-  std::atomic<bool> slow{false};
-  Engine& engine = open([&](const device::Io& io) {
+  // The engine is closed after the test's own variables have gone.
+  const auto slow = std::make_shared<std::atomic<bool>>(false);
+  Engine& engine = open([slow](const device::Io& io) {
     device::IoFault injected;
-    if (slow && io.op == device::Opcode::write && io.cause == device::Cause::flush) {
+    if (*slow && io.op == device::Opcode::write && io.cause == device::Cause::flush) {
       injected.delay = std::chrono::milliseconds(100);
     }
     return injected;
   });
-  slow = true;
+  *slow = true;
   std::int64_t longest_ns = 0;
   for (int i = 0; i < 3000; ++i) {
     const std::int64_t begin = steady_now_ns();
     ASSERT_TRUE(engine.put(key_of(i), std::string(100, 'v')));
     longest_ns = std::max(longest_ns, steady_now_ns() - begin);
   }
-  slow = false;
+  *slow = false;
   std::int64_t memtable_ns = 0;
   for (const Stall& stall : engine.stalls()) {
     EXPECT_NE(stall.state, StallState::normal);
@@ -317,10 +318,10 @@ TEST_F(LevelDbEngine, AWriterThatWaitsForAFlushIsAStallForItsMemtable) {
 // Compactions are delayed: L0 grows to 8 files, and each write is delayed. (LevelDB flushes during a compaction, in the
 // same thread, so a longer delay would be a stall for memtables.)
 TEST_F(LevelDbEngine, TooManyL0FilesDelayWrites) {
-  std::atomic<bool> slow{true};
-  Engine& engine = open([&](const device::Io& io) {
+  const auto slow = std::make_shared<std::atomic<bool>>(true);
+  Engine& engine = open([slow](const device::Io& io) {
     device::IoFault injected;
-    if (slow && io.op == device::Opcode::write && io.cause == device::Cause::compaction) {
+    if (*slow && io.op == device::Opcode::write && io.cause == device::Cause::compaction) {
       injected.delay = std::chrono::milliseconds(100);
     }
     return injected;
@@ -333,7 +334,7 @@ TEST_F(LevelDbEngine, TooManyL0FilesDelayWrites) {
       delayed = delayed || (stall.state == StallState::delayed && stall.cause == LevelDbCause::l0);
     }
   }
-  slow = false;
+  *slow = false;
   EXPECT_TRUE(delayed);
 }
 

@@ -32,13 +32,14 @@ TEST_F(VlogRecovery, ATornTailLeavesAPrefix) {
   after.push_back(model);
   for (std::uint64_t i = 0; i < 5; ++i) {
     const std::string twin = "twin" + std::to_string(i);
+    const std::string last_twin = "twin" + std::to_string(i - 1);
+    const std::string key = key_of(i % 3);
     const std::string value = value_of(i, 30);
-    const std::vector<Write> batch = {{Write::Kind::put, key_of(i % 3), value},
-                                      {Write::Kind::remove, "twin" + std::to_string(i - 1), {}},
-                                      {Write::Kind::put, twin, value}};
+    const std::vector<Write> batch = {
+        {Write::Kind::put, key, value}, {Write::Kind::remove, last_twin, {}}, {Write::Kind::put, twin, value}};
     ASSERT_TRUE(engine_->write(batch));
-    model[key_of(i % 3)] = value;
-    model.erase("twin" + std::to_string(i - 1));
+    model[key] = value;
+    model.erase(last_twin);
     model[twin] = value;
     after.push_back(model);
   }

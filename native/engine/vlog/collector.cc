@@ -20,8 +20,9 @@ constexpr std::size_t kChunkRecords = 1024;
 // Most bytes appended between two checks of the drive's free space; with small segments a quarter of one, so that the
 // reserve is not used up in between. Source: guess.
 constexpr std::uint64_t kMaxCheckIntervalBytes = 1 << 20;
-// Writers wait when fewer segments are free: one for the collector's output, one for the tree meanwhile.
-constexpr std::uint64_t kReserveSegments = 2;
+// Writers wait when less is free: a segment for the collector's output, and as much for the tree meanwhile, but not
+// less than this, because the size of its tables does not depend on that of a segment. Source: guess.
+constexpr std::uint64_t kTreeReserveBytes = 256 << 10;
 // If every segment has less garbage, collection frees little and costs much. Source: guess; twice the sample's error.
 constexpr double kLeastGarbage = 0.05;
 // Segments that are sampled for each new segment of the log: the tail, and the next one in turn.
@@ -122,18 +123,23 @@ Status Collector::failure() const {
 
 // --- When to collect
 
+std::uint64_t Collector::reserve_bytes() const {
+  const std::uint64_t segment_bytes = store_.log().segment_bytes();
+  return segment_bytes + std::max(segment_bytes, kTreeReserveBytes);
+}
+
 bool Collector::is_short_of_space() const {
   const StoreSpace now = space_();
-  const auto reserve = kReserveSegments * store_.log().segment_bytes();
   return static_cast<double>(now.free_bytes) <
-         std::max(options_.gc_free_ratio * static_cast<double>(now.capacity_bytes), static_cast<double>(reserve));
+         std::max(options_.gc_free_ratio * static_cast<double>(now.capacity_bytes),
+                  static_cast<double>(reserve_bytes()));
 }
 
 void Collector::check_space() {
   // The attempt samples all segments, so it is repeated only when there may be new garbage.
   const std::uint64_t due = std::max(store_.log().segment_bytes(), store_.log().bytes() / 8);
   if (no_gain_ && store_.appended_bytes() - no_gain_at_ >= due) no_gain_ = false;
-  const bool hold = !no_gain_ && !stop_now_ && space_().free_bytes < kReserveSegments * store_.log().segment_bytes();
+  const bool hold = !no_gain_ && !stop_now_ && space_().free_bytes < reserve_bytes();
   if (writers_must_wait_ == hold) return;
   const std::lock_guard lock(mutex_);
   writers_must_wait_ = hold && !stopping_ && failed_.is_ok();

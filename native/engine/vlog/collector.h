@@ -6,8 +6,8 @@
 // first records in the tree. For each segment that the log begins, the tail and one more segment, in turn, are sampled.
 // A segment with at least `gc_garbage_ratio` is collected. When the drive is short of space (`gc_free_ratio`) all
 // segments are sampled, and the eighth of them with the most garbage is collected until there is space. Writers wait
-// while less than two segments are free, unless there is no garbage: then the drive is full of data, and the write
-// itself returns that.
+// while less than two segments, or a segment and 256 KiB, are free, unless there is no garbage: then the drive is full
+// of data, and the write itself returns that.
 //
 // Thread-safe.
 #pragma once
@@ -98,6 +98,7 @@ class Collector {
   Status relocate_chunk(const std::vector<LocatedRecord>& chunk);
   Result<std::vector<std::size_t>> find_live(const std::vector<LocatedRecord>& chunk) const;
   void release();
+  std::uint64_t reserve_bytes() const;
   bool is_short_of_space() const;
   void note_no_gain();
   void check_space();
