@@ -18,7 +18,10 @@ cmake -G Ninja -S . -B "$build" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG
 # The build runs the tests once, to list them.
 $fixed cmake --build "$build"
 
-export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+# WiredTiger asks for memory of any alignment that its option has, and reports what the allocator refuses.
+export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1
+# A scan of thread-local memory fails where a module that has some was unloaded, as WiredTiger's is.
+export LSAN_OPTIONS="use_tls=0:suppressions=$PWD/scripts/lsan.suppressions:print_suppressions=0"
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 # The longest history: a stack that is lost is one that the suppressions do not know.
 export TSAN_OPTIONS="halt_on_error=1:history_size=7:second_deadlock_stack=1:suppressions=$PWD/scripts/tsan.suppressions"
