@@ -111,6 +111,13 @@ class CommitPipelineTest : public testing::Test {
     for (std::thread& thread : threads) thread.join();
     return statuses;
   }
+  void expect_that_a_commit_does_not_wait() {
+    WriteBatch batch = put("key");
+    Commit one;
+    one.batch = &batch;
+    pipeline_.commit(one);
+    EXPECT_EQ(one.waited.count(), 0);
+  }
   static KeyFence::Stripe stripe(const std::string& key) { return KeyFence::stripe_of(0, key); }
 
   FakeEnv env_;
@@ -330,13 +337,7 @@ TEST_F(CommitPipelineTest, BackpressureEndsWithItsRequest) {
   EXPECT_LT(least, std::chrono::microseconds(50 << 9));
 }
 
-TEST_F(CommitPipelineTest, ACommitWithoutADelayHasNotWaited) {
-  WriteBatch batch = put("a");
-  Commit one;
-  one.batch = &batch;
-  pipeline_.commit(one);
-  EXPECT_EQ(one.waited.count(), 0);
-}
+TEST_F(CommitPipelineTest, ACommitWithoutADelayHasNotWaited) { expect_that_a_commit_does_not_wait(); }
 
 TEST_F(CommitPipelineTest, BackpressureIsWaitedForByEveryCommitOfTheGroup) {
   CommitPipeline::Backpressure backpressure(pipeline_);
@@ -421,11 +422,7 @@ TEST_F(WaitBehindAppend, WhatRunsAloneWaitsAsWell) {
 
 TEST_F(WaitBehindAppend, ACommitThatComesAfterwardsHasNotWaited) {
   run_behind([] {});
-  WriteBatch batch = put("second");
-  Commit second;
-  second.batch = &batch;
-  pipeline_.commit(second);
-  EXPECT_EQ(second.waited.count(), 0);
+  expect_that_a_commit_does_not_wait();
 }
 
 // A group with a merge is appended one by one: each has waited for those before it, and for its own append.

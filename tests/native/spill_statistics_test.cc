@@ -13,6 +13,15 @@
 namespace spillway {
 namespace {
 
+std::unique_ptr<DB> opened_in(const std::string& path) {
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  DB* db = nullptr;
+  const rocksdb::Status status = DB::Open(options, SpillOptions(), path, &db);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  return std::unique_ptr<DB>(db);
+}
+
 TEST(SpillStatistics, PropertiesAreNamedByRule) {
   EXPECT_EQ(property_of_statistic("diverted_writes"), "diverted-writes");
   EXPECT_EQ(property_of_statistic("wait_us"), "wait-micros");
@@ -39,11 +48,8 @@ TEST(SpillStatistics, EveryCounterThatGrowsArrivesInTheStruct) {
 
 TEST(SpillStatistics, EachIsAPropertyAndALineOfTheList) {
   const TemporaryDirectory directory;
-  rocksdb::Options options;
-  options.create_if_missing = true;
-  DB* opened = nullptr;
-  ASSERT_TRUE(DB::Open(options, SpillOptions(), directory.path("db"), &opened).ok());
-  const std::unique_ptr<DB> db(opened);
+  const std::unique_ptr<DB> db = opened_in(directory.path("db"));
+  ASSERT_NE(db, nullptr);
   db->SetDiversion(Diversion::always);
   ASSERT_TRUE(db->Put({}, "key", "value").ok());
   std::string list;
@@ -87,11 +93,8 @@ TEST(SpillStatistics, OnlyCountsAreThoseOfAnInterval) {
 // What of the table is no counter is assigned by hand: each is something else than 0 at some time.
 TEST(SpillStatistics, EveryGaugeAndFlagIsAssigned) {
   const TemporaryDirectory directory;
-  rocksdb::Options options;
-  options.create_if_missing = true;
-  DB* opened = nullptr;
-  ASSERT_TRUE(DB::Open(options, SpillOptions(), directory.path("db"), &opened).ok());
-  const std::unique_ptr<DB> db(opened);
+  const std::unique_ptr<DB> db = opened_in(directory.path("db"));
+  ASSERT_NE(db, nullptr);
   std::set<std::string> zero;
 #define SPILLWAY_NAME(name, text) zero.insert(#name);
 #define SPILLWAY_NOTHING(name, text)
