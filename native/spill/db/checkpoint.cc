@@ -166,7 +166,9 @@ Status CheckpointMaker::ingest_view(const View& view, rocksdb::DB& copy, Ingeste
     const Status status = write_sorted_files(*generation, view.up_to, families, is_superseded, values_, live_.store(),
                                              main_.db().GetDBOptions(), directory, main_.stopping(), &files);
     if (!status.ok()) return status;
-    for (const SortedFile& file : files) add_to(&arguments[file.column_family], file);
+    for (const SortedFile& file : files) {
+      add_to(&arguments[file.column_family], file, main_.ingested_files().may_move());
+    }
   }
   std::vector<rocksdb::IngestExternalFileArg> of_families;
   for (ColumnFamilyHandle* handle : handles) {

@@ -250,6 +250,7 @@ class DbImpl final : public spillway::DB {
 
  private:
   rocksdb::Status shut_down();
+  rocksdb::Status without_rollbacks(const std::function<rocksdb::Status()>& compact);
   rocksdb::DB* hand_out_root();
   void on_poll(Route before, Route now);
   // Adds to an estimate what the spill store holds of that column family, or of all families if none is given.

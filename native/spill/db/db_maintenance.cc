@@ -57,15 +57,16 @@ Status DbImpl::Flush(const rocksdb::FlushOptions& options, const std::vector<Col
 Status DbImpl::CompactRange(const rocksdb::CompactRangeOptions& options, ColumnFamilyHandle* family, const Slice* begin,
                             const Slice* end) {
   if (Status status = Rollback(); !status.ok()) return status;
-  return base().CompactRange(options, family, begin, end);
+  const auto compact = [&] { return base().CompactRange(options, family, begin, end); };
+  // RocksDB 7.8.3 moves files to `target_level` by what it knew before an ingestion that ends meanwhile
+  // (db/db_impl/db_impl_compaction_flush.cc, ReFitLevel): what was ingested would lie below older versions.
+  return options.change_level ? without_rollbacks(compact) : compact();
 }
 
 // Waits for a rollback in progress to end, and while a note is owed, for a rollback of everything. Other compactions
-// are held until the effects of an ingestion are recorded in a note (MainOrder::hold_compactions). This one cannot be
-// held, because RocksDB calls no listener when it begins.
-Status DbImpl::CompactFiles(const rocksdb::CompactionOptions& options, ColumnFamilyHandle* family,
-                            const std::vector<std::string>& input, int output_level, int output_path_id,
-                            std::vector<std::string>* output, rocksdb::CompactionJobInfo* info) {
+// are held until the effects of an ingestion are recorded in a note (MainOrder::hold_compactions). Those cannot be
+// held, because RocksDB calls no listener when they begin.
+Status DbImpl::without_rollbacks(const std::function<Status()>& compact) {
   MutexLock no_rollback(rollbacks_.bring_back.mutex());
   while (commits_.notes.is_owed()) {
     no_rollback.unlock();
@@ -74,7 +75,14 @@ Status DbImpl::CompactFiles(const rocksdb::CompactionOptions& options, ColumnFam
     if (Status status = Rollback(); !status.ok()) return status;
     no_rollback.lock();
   }
-  return base().CompactFiles(options, family, input, output_level, output_path_id, output, info);
+  return compact();
+}
+
+Status DbImpl::CompactFiles(const rocksdb::CompactionOptions& options, ColumnFamilyHandle* family,
+                            const std::vector<std::string>& input, int output_level, int output_path_id,
+                            std::vector<std::string>* output, rocksdb::CompactionJobInfo* info) {
+  return without_rollbacks(
+      [&] { return base().CompactFiles(options, family, input, output_level, output_path_id, output, info); });
 }
 
 // --- Calls that a StackableDB does not forward
@@ -98,8 +106,10 @@ Status DbImpl::IngestExternalFile(ColumnFamilyHandle* family, const std::vector<
 Status DbImpl::IngestExternalFiles(const std::vector<rocksdb::IngestExternalFileArg>& arguments) {
   ExternalFiles files(base().GetEnv()->GetFileSystem(), rollbacks_.bring_back.sorted_directory());
   auto linked = arguments;
+  const bool may_move = main_.ingested_files().may_move();
   for (auto& argument : linked) {
-    if (argument.options.move_files) continue;
+    if (!may_move && argument.options.move_files) return cannot_move();
+    if (!may_move || argument.options.move_files) continue;
     if (Status status = files.copy(argument.external_files, &argument.external_files); !status.ok()) return status;
     argument.options.move_files = true;  // of the copies
     argument.options.failed_move_fall_back_to_copy = true;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -31,6 +32,28 @@ Status refuse(const rocksdb::DBOptions& options) {
   if (options.wal_filter != nullptr) return no("wal_filter: it has one of its own");
   if (options.allow_mmap_writes) return no("allow_mmap_writes: RocksDB's log could not be made durable on demand");
   if (options.allow_ingest_behind) return no("allow_ingest_behind: what is brought back is newer, not older");
+  return {};
+}
+
+// RocksDB removes files that it does not know from its own directories.
+Status check_directories(const rocksdb::DBOptions& options, const SpillOptions& spill, const std::string& name,
+                         const std::vector<rocksdb::ColumnFamilyDescriptor>& families) {
+  std::vector<std::string> of_rocksdb{options.wal_dir};
+  for (const rocksdb::DbPath& one : options.db_paths) of_rocksdb.push_back(one.path);
+  for (const auto& family : families) {
+    for (const rocksdb::DbPath& one : family.options.cf_paths) of_rocksdb.push_back(one.path);
+  }
+  const auto plain = [](const std::string& path) {
+    const std::string normal = std::filesystem::path(path).lexically_normal().string();
+    return normal.ends_with('/') ? normal.substr(0, normal.size() - 1) : normal;
+  };
+  for (const std::string& ours : {spill::sorted_directory_of(name), spill.path}) {
+    for (const std::string& theirs : of_rocksdb) {
+      if (theirs.empty() || plain(theirs) != plain(ours)) continue;
+      return Status::InvalidArgument(theirs + " is Spillway's directory",
+                                     "give RocksDB another one in wal_dir, db_paths and cf_paths");
+    }
+  }
   return {};
 }
 
@@ -284,6 +307,7 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
   *db = nullptr;
   if (Status status = check(spill); !status.ok()) return status;
   if (Status status = refuse(options); !status.ok()) return status;
+  if (Status status = check_directories(options, spill, name, column_families); !status.ok()) return status;
   return Opening(options, spill, name).run(column_families, handles, db);
 }
 

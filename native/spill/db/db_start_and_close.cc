@@ -7,6 +7,7 @@
 
 #include "base/steps.h"
 #include "spill/db/db_impl.h"
+#include "spill/main_db/temporary_tables.h"
 
 namespace spillway::spill {
 namespace {
@@ -54,8 +55,10 @@ DbImpl::~DbImpl() {
 Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const StoreContents& contents) {
   closing_.set_found_writes(contents.has_writes);
   if (Status status = families_.add(handles); !status.ok()) return status;
-  (void)base().GetEnv()->CreateDirIfMissing(rollbacks_.bring_back.sorted_directory());
+  const std::string& directory = rollbacks_.bring_back.sorted_directory();
+  (void)base().GetEnv()->CreateDirIfMissing(directory);
   rollbacks_.bring_back.remove_leftovers();
+  main_.ingested_files().set_may_move(may_be_reopened(*base().GetEnv()->GetFileSystem(), directory));
   // RocksDB has flushed everything that it replayed, so all of it is in tables.
   main_.raise_durable(main_.latest_sequence());
   if (Status status = recover(contents, main_, live_, commits_); !status.ok()) return status;
@@ -101,6 +104,7 @@ Status DbImpl::shut_down() {
   rocksdb::CancelAllBackgroundWork(&base());  // first, so that a held compaction does not resume
   main_.order().let_compactions_run();
   const Status closed = base().Close();
+  live_.store().unlock();
   return status.ok() ? closed : status;
 }
 

@@ -84,7 +84,9 @@ Status Families::create_with_import(const rocksdb::ColumnFamilyDescriptor& famil
     ExternalFiles files(main_.db().GetEnv()->GetFileSystem(), directory);
     auto linked = metadata;
     auto with_links = options;
-    if (!options.move_files) {
+    const bool may_move = main_.ingested_files().may_move();
+    if (options.move_files && !may_move) return cannot_move();
+    if (!options.move_files && may_move) {
       for (auto& file : linked.files) {
         std::vector<std::string> copies;
         if (Status status = files.copy({file.db_path + "/" + file.name}, &copies); !status.ok()) return status;

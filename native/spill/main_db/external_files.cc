@@ -4,6 +4,8 @@
 #include <atomic>
 #include <utility>
 
+#include "spill/main_db/temporary_tables.h"
+
 namespace spillway::spill {
 
 using rocksdb::FileOptions;
@@ -16,9 +18,15 @@ namespace {
 // Bytes of one read. Source: guess, far more than keeps a drive busy.
 constexpr std::uint64_t kCopyBytes = std::uint64_t{1} << 20;
 
-std::string fresh_name() {
+// A copy that RocksDB has moved by a link and whose old name could not be removed is one of its tables: its name is not
+// used again.
+std::string fresh_path(rocksdb::FileSystem& files, const std::string& directory) {
   static std::atomic<std::uint64_t> count{0};
-  return "external-" + std::to_string(count.fetch_add(1, std::memory_order_relaxed)) + ".sst";
+  std::string path;
+  do {
+    path = directory + "/" + external_copy_name(count.fetch_add(1, std::memory_order_relaxed));
+  } while (files.FileExists(path, {}, nullptr).ok());
+  return path;
 }
 
 }  // namespace
@@ -53,7 +61,7 @@ Status ExternalFiles::copy(const std::vector<std::string>& paths, std::vector<st
   for (const std::string& path : paths) {
     std::uint64_t bytes = 0;
     if (IOStatus status = files_->GetFileSize(path, {}, &bytes, nullptr); !status.ok()) return status;
-    made_.push_back(directory_ + "/" + fresh_name());
+    made_.push_back(fresh_path(*files_, directory_));
     if (IOStatus status = copy_file(*files_, path, made_.back(), bytes); !status.ok()) return status;
     result.push_back(made_.back());
   }

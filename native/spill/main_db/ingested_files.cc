@@ -98,6 +98,12 @@ rocksdb::Status IngestedFiles::refusal() {
       "RocksDB was stopped by an error in this opening, and ingests no files until the database is reopened");
 }
 
+rocksdb::Status cannot_move() {
+  return rocksdb::Status::NotSupported(
+      "move_files on a file system that changes a file when it is reopened, as RocksDB's encrypted one does: RocksDB "
+      "could not open the table any more");
+}
+
 rocksdb::Status ingest_and_check_levels(rocksdb::DB& db, IngestedFiles& ingested_files,
                                         const std::vector<rocksdb::IngestExternalFileArg>& arguments,
                                         bool* lies_above) {

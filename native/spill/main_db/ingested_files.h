@@ -46,6 +46,9 @@ class IngestedFiles final : public rocksdb::EventListener {
   // number 0 (db/db_impl/db_impl.cc, ReserveFileNumbersBeforeIngestion), or aborts the process if it is built with
   // assertions.
   bool may_ingest() const { return !has_failed_.load(std::memory_order_acquire); }
+  // Whether RocksDB may move files in: see may_be_reopened() in temporary_tables.h. Set once, when the database starts.
+  bool may_move() const { return may_move_.load(std::memory_order_relaxed); }
+  void set_may_move(bool may_move) { may_move_.store(may_move, std::memory_order_relaxed); }
   // RocksDB certainly counts as stopped. (After an error that it takes for transient it may recover in another way.)
   bool is_stuck() const { return is_stuck_.load(std::memory_order_acquire); }
   // The last error was a full drive.
@@ -65,12 +68,16 @@ class IngestedFiles final : public rocksdb::EventListener {
   std::atomic<bool> is_drive_full_{false};
   std::atomic<bool> has_failed_{false};
   std::atomic<bool> is_stuck_{false};
+  std::atomic<bool> may_move_{true};
   std::atomic<std::uint64_t> error_count_{0};
   mutable Mutex mutex_;
   rocksdb::Status last_error_ GUARDED_BY(mutex_);
   // By path. Does not contain the user's files.
   std::unordered_map<std::string, std::optional<std::uint64_t>> numbers_ GUARDED_BY(mutex_);
 };
+
+// Of a user's call that asks for a move where may_move() is false.
+rocksdb::Status cannot_move();
 
 // Most ingestions of the same files. RocksDB refuses or misplaces them if a flush or a compaction is just ending. Each
 // time, misplaced files get a higher level. Source: guess, more than twice the levels of a default RocksDB.

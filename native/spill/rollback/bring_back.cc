@@ -1,8 +1,12 @@
 #include "spill/rollback/bring_back.h"
 
+#include <algorithm>
+#include <functional>
+#include <iterator>
 #include <utility>
 
 #include "base/steps.h"
+#include "spill/main_db/temporary_tables.h"
 
 namespace spillway::spill {
 namespace {
@@ -31,7 +35,7 @@ void BringBack::remove_leftovers() {
   std::vector<std::string> names;
   if (!env.GetChildren(sorted_directory_, &names).ok()) return;
   for (const std::string& name : names) {
-    if (name.ends_with(".sst")) (void)env.DeleteFile(sorted_directory_ + "/" + name);
+    if (is_temporary_table(name)) (void)env.DeleteFile(sorted_directory_ + "/" + name);
   }
 }
 
@@ -76,8 +80,9 @@ Status BringBack::choose(std::uint64_t most, const Status& renewed, Choice* choi
   if (!is_all && most < targets->size()) {
     targets = std::make_shared<Generations>(targets->begin(), targets->begin() + static_cast<std::ptrdiff_t>(most));
   }
-  // A stopped RocksDB accepts ingestions, but no writes through its log.
-  const bool is_stopped = context_.detector.signals().is_stalled;
+  // A stopped RocksDB accepts ingestions, but no writes through its log. Of some stops nothing is seen but the refusal:
+  // a WriteBufferManager that another database keeps full.
+  const bool is_stopped = context_.detector.signals().is_stalled || std::exchange(has_refused_, false);
   const bool puts = !main.logs().have_failed() && (!may_ingest || (is_all && !is_stopped));
   if (!puts && !may_ingest) {  // RocksDB's error was reported only now, or its log has just failed
     return renewed.ok() ? IngestedFiles::refusal() : renewed;
@@ -93,7 +98,9 @@ Status BringBack::choose(std::uint64_t most, const Status& renewed, Choice* choi
   }
   if (Status status = writer.make_durable(); !status.ok()) return status;
   choice->put_back = begin_rollback(*targets);
-  return put_back(*targets);
+  const Status status = put_back(*targets);
+  has_refused_ = status.IsTryAgain();
+  return status;
 }
 
 // For the rest that a rollback leaves. Writers to the spill store wait until it returns.
@@ -169,8 +176,18 @@ void BringBack::end_rollback(const Generations& targets, const Return& began, Wa
   context_.telemetry.report(event);
 }
 
-// Drops generations whose contents RocksDB has durably.
-Status BringBack::drop(const Generations& targets) {
+// Drops generations whose contents RocksDB has durably. If nothing but notes is left then, that is dropped, too: the
+// spill store is empty, and what the notes order is in RocksDB.
+Status BringBack::drop(const Generations& brought_back) {
+  Generations targets = brought_back;
+  const auto is_target = [&](const auto& one) { return std::ranges::find(brought_back, one) != brought_back.end(); };
+  const auto holds_only_notes = [](const auto& one) { return one->entries() + one->range_tombstone_count() == 0; };
+  Generations rest;
+  std::ranges::copy_if(*context_.live.generations(), std::back_inserter(rest), std::not_fn(is_target));
+  if (!rest.empty() && std::ranges::all_of(rest, holds_only_notes)) {
+    if (rest.back().get() == context_.commits.writer.active()) context_.commits.writer.seal();
+    targets.insert(targets.end(), rest.begin(), rest.end());
+  }
   for (const auto& generation : targets) {
     if (Status status = context_.store.drop(generation->id()); !status.ok()) return status;
     generation->mark_dropped();

@@ -53,7 +53,8 @@ class BringBack {
   // now. Aborted: they are too large to be put back, or RocksDB refuses it, and `largest` is Way::put_back.
   rocksdb::Status bring_back_in_commit_queue(Way largest) REQUIRES(mutex_, in_commit_queue);
 
-  // Held by a rollback, by a caller that brings back the rest, and by CompactFiles. Taken before the commit queue.
+  // Held by a rollback, by a caller that brings back the rest, and by compactions that RocksDB does not announce. Taken
+  // before the commit queue.
   Mutex& mutex() RETURN_CAPABILITY(mutex_) { return mutex_; }
   RollbackPause& pause() { return pause_; }
   const std::string& sorted_directory() const { return sorted_directory_; }
@@ -90,11 +91,12 @@ class BringBack {
       REQUIRES(mutex_, in_commit_queue);
   rocksdb::Status write_and_ingest(const Generations& targets, Sequence durable) REQUIRES(mutex_);
   rocksdb::Status ingest_files(const std::vector<SortedFile>& files);
-  rocksdb::Status drop(const Generations& targets) REQUIRES(mutex_, in_commit_queue);
+  rocksdb::Status drop(const Generations& brought_back) REQUIRES(mutex_, in_commit_queue);
 
   const RollbackContext& context_;
   const std::string sorted_directory_;
   Mutex mutex_;
+  bool has_refused_ GUARDED_BY(mutex_) = false;  // RocksDB has just refused what was to be put back
   RollbackPause pause_;
 };
 

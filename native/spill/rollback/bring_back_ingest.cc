@@ -65,7 +65,7 @@ Status BringBack::ingest_files(const std::vector<SortedFile>& files) {
     if (Status status = check_handle(family); !status.ok()) return status;
     const auto [at, is_new] = place.try_emplace(file.column_family, arguments.size());
     if (is_new) arguments.emplace_back().column_family = family.handle;
-    add_to(&arguments[at->second], file);
+    add_to(&arguments[at->second], file, context_.main.ingested_files().may_move());
   }
   if (arguments.empty()) return {};
   MainDb& main = context_.main;

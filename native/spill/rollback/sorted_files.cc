@@ -10,6 +10,8 @@
 #include <memory>
 #include <utility>
 
+#include "spill/main_db/temporary_tables.h"
+
 namespace spillway::spill {
 
 using rocksdb::Slice;
@@ -267,16 +269,20 @@ Status write_file(const Generation& generation, const ColumnFamily& family, cons
 
 // RocksDB has moved a file of an earlier try by a link: where the old name could not be taken away, it is a name of a
 // table of RocksDB's, which must not be written to.
-std::string free_path(const std::string& begin, rocksdb::Env& env) {
-  std::string path = begin + ".sst";
-  for (int other = 1; env.FileExists(path).ok(); ++other) path = begin + "-" + std::to_string(other) + ".sst";
+std::string free_path(const std::string& directory, GenerationId generation, std::uint32_t column_family,
+                      rocksdb::Env& env) {
+  std::string path;
+  int other = 0;
+  do {
+    path = directory + "/" + sorted_file_name(generation, column_family, other++);
+  } while (env.FileExists(path).ok());
   return path;
 }
 
 }  // namespace
 
-void add_to(rocksdb::IngestExternalFileArg* argument, const SortedFile& file) {
-  argument->options.move_files = true;
+void add_to(rocksdb::IngestExternalFileArg* argument, const SortedFile& file, bool may_move) {
+  argument->options.move_files = may_move;
   argument->options.write_global_seqno = false;
   argument->external_files.push_back(file.path);
   if (file.checksum_name.empty()) return;
@@ -298,8 +304,7 @@ Status write_sorted_files(const Generation& generation, Sequence up_to, const Co
     if (status = check_handle(family); !status.ok()) break;
     SortedFile& file = files->emplace_back();
     file.column_family = id;
-    file.path =
-        free_path(directory + "/" + std::to_string(generation.id()) + "-" + std::to_string(id), *db_options.env);
+    file.path = free_path(directory, generation.id(), id, *db_options.env);
     status = write_file(generation, family, contents, values, store, db_options, stop, &file);
     if (!status.ok()) break;
   }

@@ -27,9 +27,9 @@ struct SortedFile {
   std::string checksum_name;
 };
 
-// Adds it to what is ingested, to be moved. RocksDB takes its checksum over: it would read the whole file for it, with
-// mapped reads in vain.
-void add_to(rocksdb::IngestExternalFileArg* argument, const SortedFile& file);
+// Adds it to what is ingested, to be moved, or else copied. RocksDB takes its checksum over: it would read the whole
+// file for it, with mapped reads in vain.
+void add_to(rocksdb::IngestExternalFileArg* argument, const SortedFile& file, bool may_move);
 
 // Whether a newer version of the entry's key is in another generation, durably, so that this one is not needed.
 using IsSuperseded = std::function<bool(const Entry& entry)>;

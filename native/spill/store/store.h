@@ -117,6 +117,10 @@ class Store {
   // missing or incomplete for torn by a loss of power. Only release() and reads may follow.
   virtual rocksdb::Status close() { return sync(); }
 
+  // Gives up the exclusive use of what the store lies in. Called after close() and the last write_binding(); then only
+  // release() may follow, and frees nothing: the next opening frees what was dropped.
+  virtual void unlock() {}
+
   // The reset of K8: durable when this returns, recover() never passes on this generation again. It can be read until
   // release(). REQUIRES: it is the oldest that is not dropped, or nothing is in it.
   virtual rocksdb::Status drop(GenerationId generation) = 0;

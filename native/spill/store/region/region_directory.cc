@@ -12,8 +12,11 @@ using rocksdb::Status;
 RegionDirectory::RegionDirectory(std::shared_ptr<rocksdb::FileSystem> files, std::string path)
     : files_(std::move(files)), path_(std::move(path)) {}
 
-RegionDirectory::~RegionDirectory() {
-  if (lock_ != nullptr) files_->UnlockFile(lock_, {}, nullptr).PermitUncheckedError();
+RegionDirectory::~RegionDirectory() { unlock(); }
+
+void RegionDirectory::unlock() {
+  rocksdb::FileLock* const lock = lock_.exchange(nullptr, std::memory_order_acq_rel);
+  if (lock != nullptr) files_->UnlockFile(lock, {}, nullptr).PermitUncheckedError();
 }
 
 Status RegionDirectory::open(std::shared_ptr<rocksdb::FileSystem> files, std::string path,
@@ -21,8 +24,10 @@ Status RegionDirectory::open(std::shared_ptr<rocksdb::FileSystem> files, std::st
   std::unique_ptr<RegionDirectory> made(new RegionDirectory(std::move(files), std::move(path)));
   IOStatus status = made->files_->CreateDirIfMissing(made->path_, {}, nullptr);
   if (status.ok()) status = made->files_->NewDirectory(made->path_, {}, &made->handle_, nullptr);
-  if (status.ok()) status = made->files_->LockFile(made->path_of("LOCK"), {}, &made->lock_, nullptr);
+  rocksdb::FileLock* lock = nullptr;
+  if (status.ok()) status = made->files_->LockFile(made->path_of("LOCK"), {}, &lock, nullptr);
   if (status.ok()) {
+    made->lock_ = lock;
     *directory = std::move(made);
     return status;
   }

@@ -32,6 +32,9 @@ class RegionDirectory {
   rocksdb::Status names(std::vector<std::string>* names) const;
   // Names that were added or removed before are durable when this returns.
   rocksdb::Status sync(const rocksdb::DirFsyncOptions& why) const;
+  // From now on another may open it.
+  void unlock();
+  bool is_locked() const { return lock_.load(std::memory_order_acquire) != nullptr; }
 
  private:
   RegionDirectory(std::shared_ptr<rocksdb::FileSystem> files, std::string path);
@@ -39,7 +42,7 @@ class RegionDirectory {
   const std::shared_ptr<rocksdb::FileSystem> files_;
   const std::string path_;
   std::unique_ptr<rocksdb::FSDirectory> handle_;
-  rocksdb::FileLock* lock_ = nullptr;
+  std::atomic<rocksdb::FileLock*> lock_{nullptr};
 };
 
 }  // namespace spillway::spill

@@ -224,7 +224,7 @@ class RegionStore final : public Store {
 
   void release(GenerationId generation) override {
     const auto log = logs_.find(generation);
-    if (!log) return;
+    if (!log || !directory_->is_locked()) return;
     // A file that cannot be removed still counts as used. The next recovery tries again.
     const bool is_freed = directory_->files().DeleteFile(log->path(), {}, nullptr).ok();
     steps::reached("spill.region.release.removed");
@@ -244,6 +244,8 @@ class RegionStore final : public Store {
     if (!ends_.is_begun()) return Status::OK();  // nothing was changed
     return ends_.replace(logs_.ends(), /*closed=*/true, /*durably=*/true);
   }
+
+  void unlock() override { directory_->unlock(); }
 
   // With what is preallocated behind the ends of the logs that are open: a block of each at most.
   std::uint64_t used_bytes() const override {
