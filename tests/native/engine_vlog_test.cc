@@ -142,6 +142,11 @@ TEST_F(Vlog, SearchingForGarbageCausesNoCompaction) {
 TEST_F(Vlog, CollectionBringsBackNothingThatWasOverwrittenMeanwhile) {
   Model model;
   open();
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    model[key_of(i)] = value_of(i, 150);
+    ASSERT_TRUE(engine_->put(key_of(i), value_of(i, 150)));
+  }
+  model["filler"] = value_of(1499, 400);  // below; the collector's thread has the model until it has settled
   std::uint64_t number = 0;
   {
     const AtEach at("vlog.gc.asked", [&] {
@@ -156,13 +161,8 @@ TEST_F(Vlog, CollectionBringsBackNothingThatWasOverwrittenMeanwhile) {
         }
       }
     });
-    for (std::uint64_t i = 0; i < 100; ++i) {
-      model[key_of(i)] = value_of(i, 150);
-      ASSERT_TRUE(engine_->put(key_of(i), value_of(i, 150)));
-    }
     // Only this key from now on, so the live records of the tail are the other keys.
     for (std::uint64_t i = 0; i < 1500; ++i) ASSERT_TRUE(engine_->put("filler", value_of(i, 400)));
-    model["filler"] = value_of(1499, 400);
     ASSERT_TRUE(engine_->settle(kNeverStopped));
     EXPECT_GT(at.times(), 3);
     EXPECT_GT(statistic("vlog.moved_bytes"), 0U);

@@ -134,8 +134,10 @@ TEST_F(DetectorTest, AStallNotificationDivertsAtOnceUntilTheNextPoll) {
     }
     wait_for_looks(2);  // the second is the detector's own, which finds no stall
     detector.stop();
-    EXPECT_EQ(said(), (std::vector<Said>{{0, Route::main, Route::spill, Route::main},
-                                         {0, Route::spill, Route::main, Route::main}}));
+    std::vector<Said> changes = said();
+    std::erase_if(changes, [](const Said& one) { return one.before == one.now; });
+    EXPECT_EQ(changes, (std::vector<Said>{{0, Route::main, Route::spill, Route::main},
+                                          {0, Route::spill, Route::main, Route::main}}));
   }
 }
 
