@@ -35,7 +35,7 @@ class CheckpointMaker {
         families_(families) {}
 
   // As rocksdb::Checkpoint::CreateCheckpoint. InvalidArgument: the directory exists. Removes what a failure leaves.
-  rocksdb::Status make(const std::string& directory);
+  rocksdb::Status make(const std::string& name);
 
  private:
   using Handles = std::vector<rocksdb::ColumnFamilyHandle*>;

@@ -206,8 +206,8 @@ class Opening {
  public:
   using Handles = std::vector<rocksdb::ColumnFamilyHandle*>;
 
-  Opening(const rocksdb::DBOptions& options, const SpillOptions& spill, const std::string& name)
-      : user_(options), spill_(spill), name_(name) {
+  Opening(rocksdb::DBOptions options, const SpillOptions& spill, const std::string& name)
+      : user_(std::move(options)), spill_(spill), name_(name) {
     if (user_.env == nullptr) user_.env = rocksdb::Env::Default();
     main_.user_options = std::make_shared<spill::UserOptions>(user_);
   }
