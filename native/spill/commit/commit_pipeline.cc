@@ -96,6 +96,7 @@ void CommitPipeline::commit_announced(std::span<Commit*> group) {
   if (const auto waited = prepared.front().commit->waited - before; waited.count() > 0) {
     // Commits that were refused, and those behind the group, have waited with it.
     std::vector<Commit*> counted;
+    counted.reserve(prepared.size());
     for (const PreparedCommit& one : prepared) counted.push_back(one.commit);
     queue_.add_wait(waited, counted);
   }
