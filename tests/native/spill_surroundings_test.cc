@@ -110,9 +110,9 @@ TEST_F(SpillSurroundings, OpeningRemovesOnlyItsOwnTables) {
 }
 
 TEST_F(SpillSurroundings, RocksdbsDirectoriesAreNotSpillways) {
-  const rocksdb::DBOptions before = options_;
   spill_.path = directory_.path("store");
-  for (const std::string& ours : {path_ + "/spill", path_ + "/./spill/", spill_.path}) {
+  const std::string relative = std::filesystem::relative(path_ + "/spill").string();
+  for (const std::string& ours : {path_ + "/spill", path_ + "/./spill/", relative, spill_.path}) {
     options_.db_paths = {{ours, 1 << 30}};
     EXPECT_TRUE(try_open().IsInvalidArgument()) << "db_paths " << ours;
     options_.db_paths.clear();

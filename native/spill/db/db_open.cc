@@ -44,12 +44,12 @@ Status check_directories(const rocksdb::DBOptions& options, const SpillOptions& 
     for (const rocksdb::DbPath& one : family.options.cf_paths) of_rocksdb.push_back(one.path);
   }
   const auto plain = [](const std::string& path) {
-    const std::string normal = std::filesystem::path(path).lexically_normal().string();
+    const std::string normal = std::filesystem::absolute(path).lexically_normal().string();
     return normal.ends_with('/') ? normal.substr(0, normal.size() - 1) : normal;
   };
   for (const std::string& ours : {spill::sorted_directory_of(name), spill.path}) {
     for (const std::string& theirs : of_rocksdb) {
-      if (theirs.empty() || plain(theirs) != plain(ours)) continue;
+      if (theirs.empty() || ours.empty() || plain(theirs) != plain(ours)) continue;
       return Status::InvalidArgument(theirs + " is Spillway's directory",
                                      "give RocksDB another one in wal_dir, db_paths and cf_paths");
     }
