@@ -45,6 +45,12 @@ class SpillSurroundings : public ::testing::Test {
     const Status status = try_open();
     ASSERT_TRUE(status.ok()) << status.ToString();
   }
+  Status try_open_again() {
+    DB* db = nullptr;
+    const Status status = DB::Open(options_, spill_, path_, &db);
+    delete db;
+    return status;
+  }
   void open_plain(std::unique_ptr<rocksdb::DB>* plain, const std::string& path) {
     rocksdb::DB* db = nullptr;
     const Status status = rocksdb::DB::Open(options_, path, &db);
@@ -208,7 +214,15 @@ TEST_F(SpillSurroundings, AClosedDatabaseCanBeOpenedBeforeItIsDeleted) {
   open();
   divert_much();
   close();
-  const std::unique_ptr<DB> closed = std::move(db_);
+  std::unique_ptr<DB> closed = std::move(db_);
+  open();
+  expect_much(*db_);
+  ASSERT_TRUE(db_->Rollback().ok());
+  divert_much();  // a generation of the new opening, whose number the old one may have had
+  closed.reset();
+  expect_much(*db_);
+  EXPECT_TRUE(try_open_again().IsIOError()) << "the lock is the new opening's";
+  close();
   open();
   expect_much(*db_);
 }
