@@ -16,8 +16,11 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 
+#include "base/steps.h"
 #include "spill/main_db/temporary_tables.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
@@ -263,6 +266,21 @@ class OnManualCompaction final : public rocksdb::EventListener {
   std::function<void()> action;
 };
 
+class CompactsOnceTheGateIsClosed final : public steps::Watcher {
+ public:
+  explicit CompactsOnceTheGateIsClosed(DB& db) : db_(db) {}
+  void reached(std::string_view step) override {
+    if (step != "spill.rollback.gate_closed" || was_requested_.exchange(true)) return;
+    EXPECT_TRUE(db_.SetOptions({{"level0_file_num_compaction_trigger", "1"}}).ok());
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // for it to begin and be held
+  }
+  bool was_requested() const { return was_requested_; }
+
+ private:
+  DB& db_;
+  std::atomic<bool> was_requested_{false};
+};
+
 // RocksDB would move a file to the target level by what it knew before an ingestion that ends meanwhile.
 TEST_F(SpillSurroundings, NothingIsBroughtBackWhileACompactionChangesALevel) {
   const auto listener = std::make_shared<OnManualCompaction>();
@@ -290,6 +308,38 @@ TEST_F(SpillSurroundings, NothingIsBroughtBackWhileACompactionChangesALevel) {
   EXPECT_FALSE(has_ended_before);
   EXPECT_TRUE(rollback.get().ok());
   expect_much(*db_);
+}
+
+// Without threads of high priority RocksDB flushes where it compacts, and a compaction is held for the ingestion that
+// waits for the flush.
+TEST_F(SpillSurroundings, ARollbackEndsWhereRocksdbFlushesInThePoolOfCompactions) {
+  rocksdb::Env* const env = options_.env;
+  options_.max_background_jobs = 1;
+  spill_.rollback = RollbackPolicy::off;
+  spill_.put_back_bytes = 0;
+  open();
+  const auto of_high_priority = env->GetBackgroundThreads(rocksdb::Env::HIGH);
+  const auto of_low_priority = env->GetBackgroundThreads(rocksdb::Env::LOW);
+  env->SetBackgroundThreads(0, rocksdb::Env::HIGH);
+  env->SetBackgroundThreads(1, rocksdb::Env::LOW);
+  ASSERT_TRUE(db_->Put({}, "a", "oldest").ok());
+  ASSERT_TRUE(db_->Flush({}).ok());
+  ASSERT_TRUE(db_->Put({}, "a", "old").ok());
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(db_->Put({}, "a", "diverted").ok());
+  db_->SetDiversion(Diversion::never);
+  CompactsOnceTheGateIsClosed compaction(*db_);
+  steps::watch(&compaction);
+  std::future<Status> rollback = std::async(std::launch::async, [&] { return db_->Rollback(); });
+  EXPECT_EQ(rollback.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  EXPECT_TRUE(rollback.get().ok());
+  steps::watch(nullptr);
+  EXPECT_TRUE(compaction.was_requested());
+  std::string value;
+  EXPECT_TRUE(db_->Get({}, "a", &value).ok());
+  EXPECT_EQ(value, "diverted");
+  env->SetBackgroundThreads(of_high_priority, rocksdb::Env::HIGH);
+  env->SetBackgroundThreads(of_low_priority, rocksdb::Env::LOW);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ Status OrderingNotes::append() {
 // While a note is owed, compactions are held: RocksDB's tables keep their sequence numbers, which say how far RocksDB
 // has got. When the spill store is empty, the note is not needed.
 void OrderingNotes::owe() {
-  context_.main.order().hold_compactions(MainOrder::Until::note_taken);
+  context_.main.hold_compactions(MainOrder::Until::note_taken);
   is_owed_.store(true, std::memory_order_release);
 }
 

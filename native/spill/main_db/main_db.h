@@ -105,6 +105,8 @@ class MainDb {
   rocksdb::Status flush_large_memtables();
   // With atomic_flush in one call, because all families must be flushed as of the same moment.
   rocksdb::Status flush_all_families();
+  // Holds compactions (MainOrder), and sees to a thread for flushes that no held compaction keeps.
+  void hold_compactions(MainOrder::Until until);
 
  private:
   [[gnu::noinline]] rocksdb::Status enter(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);

@@ -44,6 +44,13 @@ Status MainDb::flush_large_memtables() {
   return {};
 }
 
+// RocksDB flushes in the pool of compactions when the other pool has no thread. Its Open gives that pool threads, and
+// the user can take them away afterwards.
+void MainDb::hold_compactions(MainOrder::Until until) {
+  db_->GetEnv()->IncBackgroundThreadsIfNeeded(1, rocksdb::Env::HIGH);
+  parts_.order->hold_compactions(until);
+}
+
 // RocksDB skips dropped families. Without atomic_flush one by one, because RocksDB stops at the first dropped one.
 Status MainDb::flush_all_families() {
   std::vector<std::uint32_t> ids;

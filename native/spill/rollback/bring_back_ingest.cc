@@ -70,7 +70,7 @@ Status BringBack::ingest_files(const std::vector<SortedFile>& files) {
   if (arguments.empty()) return {};
   MainDb& main = context_.main;
   Gate& gate = context_.commits.pipeline.gate();
-  main.order().hold_compactions(MainOrder::Until::ingested);  // the note must order it before later diverted writes
+  main.hold_compactions(MainOrder::Until::ingested);  // the note must order it before later diverted writes
   gate.close();
   // What is ingested is newer than everything in RocksDB's log: that must not be lost without it.
   Status status = main.sync_log();
