@@ -121,7 +121,10 @@ TEST_F(SpillSurroundings, OpeningRemovesOnlyItsOwnTables) {
 TEST_F(SpillSurroundings, RocksdbsDirectoriesAreNotSpillways) {
   spill_.path = directory_.path("store");
   const std::string relative = std::filesystem::relative(path_ + "/spill").string();
-  for (const std::string& ours : {path_ + "/spill", path_ + "/./spill/", relative, spill_.path}) {
+  const std::string link = directory_.path("link");
+  std::filesystem::create_directories(path_ + "/spill");
+  std::filesystem::create_directory_symlink(path_ + "/spill", link);
+  for (const std::string& ours : {path_ + "/spill", path_ + "/./spill/", relative, link, link + "/", spill_.path}) {
     options_.db_paths = {{ours, 1 << 30}};
     EXPECT_TRUE(try_open().IsInvalidArgument()) << "db_paths " << ours;
     options_.db_paths.clear();

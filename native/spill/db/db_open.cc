@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iterator>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "spill/db/db_impl.h"
@@ -43,8 +44,11 @@ Status check_directories(const rocksdb::DBOptions& options, const SpillOptions& 
   for (const auto& family : families) {
     for (const rocksdb::DbPath& one : family.options.cf_paths) of_rocksdb.push_back(one.path);
   }
-  const auto plain = [](const std::string& path) {
-    const std::string normal = std::filesystem::absolute(path).lexically_normal().string();
+  const auto plain = [](const std::string& path) {  // links are resolved in the part that exists
+    std::error_code not_followed;
+    const auto absolute = std::filesystem::absolute(path);
+    const auto canonical = std::filesystem::weakly_canonical(absolute, not_followed);
+    const std::string normal = (not_followed ? absolute : canonical).lexically_normal().string();
     return normal.ends_with('/') ? normal.substr(0, normal.size() - 1) : normal;
   };
   for (const std::string& ours : {spill::sorted_directory_of(name), spill.path}) {

@@ -105,7 +105,7 @@ class MainDb {
   rocksdb::Status flush_large_memtables();
   // With atomic_flush in one call, because all families must be flushed as of the same moment.
   rocksdb::Status flush_all_families();
-  // Holds compactions (MainOrder), and sees to a thread for flushes that no held compaction keeps.
+  // Holds compactions (MainOrder). Flushes keep a thread that no held compaction occupies.
   void hold_compactions(MainOrder::Until until);
 
  private:

@@ -4,6 +4,7 @@
 #include <rocksdb/file_system.h>
 #include <rocksdb/status.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 
