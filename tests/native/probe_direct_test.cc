@@ -319,14 +319,14 @@ class LoopDevice {
  public:
   explicit LoopDevice(const std::string& file) {
     const int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-    if (control < 0) return;
-    const int number = ioctl(control, LOOP_CTL_GET_FREE);
-    close(control);
-    path_ = "/dev/loop" + std::to_string(number);
-    fd_ = open(path_.c_str(), O_RDWR | O_CLOEXEC);
     const int backing = open(file.c_str(), O_RDWR | O_CLOEXEC);
-    is_there_ = number >= 0 && fd_ >= 0 && ioctl(fd_, LOOP_SET_FD, backing) == 0;
-    close(backing);
+    // The kernel names a free device without keeping it: another process may take it first.
+    constexpr int kTries = 1000;
+    for (int i = 0; i < kTries && control >= 0 && backing >= 0 && !is_there_; ++i) {
+      if (!attach(ioctl(control, LOOP_CTL_GET_FREE), backing)) break;
+    }
+    if (backing >= 0) close(backing);
+    if (control >= 0) close(control);
   }
   ~LoopDevice() {
     if (is_there_) ioctl(fd_, LOOP_CLR_FD);
@@ -343,6 +343,20 @@ class LoopDevice {
   }
 
  private:
+  // Returns whether another number is worth a try, if this one was not attached.
+  bool attach(int number, int backing) {
+    if (number < 0) return false;
+    path_ = "/dev/loop" + std::to_string(number);
+    fd_ = open(path_.c_str(), O_RDWR | O_CLOEXEC);
+    if (fd_ < 0) return false;
+    is_there_ = ioctl(fd_, LOOP_SET_FD, backing) == 0;
+    if (is_there_) return true;
+    const bool was_taken = errno == EBUSY;
+    close(fd_);
+    fd_ = -1;
+    return was_taken;
+  }
+
   std::string path_;
   int fd_ = -1;
   bool is_there_ = false;
