@@ -22,6 +22,7 @@
 #include "device/emulated/emulated.h"
 #include "device/preset/preset.h"
 #include "fs/rocksdb/file_system.h"
+#include "spill/compat/db_out.h"
 #include "spill/main_db/binding.h"
 
 namespace {
@@ -116,7 +117,7 @@ Json measure_on(rocksdb::Env* env, const std::string& directory, int rounds) {
   options.compression = rocksdb::kNoCompression;
   options.write_buffer_size = 16 << 20;
   rocksdb::DB* opened = nullptr;
-  require(rocksdb::DB::Open(options, directory, &opened));
+  require(rocksdb::DB::Open(options, directory, spillway::spill::DbOut(&opened)));
   const std::unique_ptr<rocksdb::DB> db(opened);
   Json result = {{"idle", measure(*db, rounds)}};
   const Load load(*db);

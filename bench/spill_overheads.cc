@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "spill/compat/db_out.h"
 #include "spill/live/column_families.h"
 #include "spill/live/generation.h"
 #include "spill/live/key_index.h"
@@ -200,7 +201,7 @@ void detector_poll(benchmark::State& state) {
   options.create_if_missing = true;
   options.level0_file_num_compaction_trigger = 30;
   rocksdb::DB* raw = nullptr;
-  expect_ok(rocksdb::DB::Open(options, directory / "db", &raw));
+  expect_ok(rocksdb::DB::Open(options, directory / "db", spill::DbOut(&raw)));
   const std::unique_ptr<rocksdb::DB> db(raw);
   for (int file = 0; file < 10; ++file) {
     for (int i = 0; i < 100; ++i) expect_ok(db->Put({}, std::to_string(file * i), "value"));
@@ -248,7 +249,7 @@ struct Arms {
     options.write_buffer_size = 256 << 20;  // no flush on the way
     options.compression = rocksdb::kNoCompression;
     rocksdb::DB* raw = nullptr;
-    expect_ok(rocksdb::DB::Open(options, directory / "plain", &raw));
+    expect_ok(rocksdb::DB::Open(options, directory / "plain", spill::DbOut(&raw)));
     plain.reset(raw);
     spillway::DB* ours = nullptr;
     expect_ok(spillway::DB::Open(options, {}, directory / "spillway", &ours));

@@ -21,6 +21,7 @@
 #include <random>
 #include <string>
 
+#include "spill/compat/db_out.h"
 #include "spillway/db.h"
 
 namespace {
@@ -108,7 +109,7 @@ int main() {
   Json document;
   {
     rocksdb::DB* made = nullptr;
-    must(rocksdb::DB::Open(options(), directory + "/plain", &made));
+    must(rocksdb::DB::Open(options(), directory + "/plain", spillway::spill::DbOut(&made)));
     const std::unique_ptr<rocksdb::DB> plain(made);
     spillway::SpillOptions spill_options;
     spill_options.rollback = spillway::RollbackPolicy::off;

@@ -33,6 +33,7 @@
 #include "device/emulated/emulated.h"
 #include "device/preset/preset.h"
 #include "fs/rocksdb/file_system.h"
+#include "spill/compat/db_out.h"
 #include "spill/rollback/sorted_files.h"
 #include "spill/store/checksum.h"
 #include "spill/store/region/region_store.h"
@@ -160,7 +161,7 @@ class Bench {
     if (db_) return;
     spillway_.reset();
     rocksdb::DB* db = nullptr;
-    require(rocksdb::DB::Open(options_, directory_, &db));
+    require(rocksdb::DB::Open(options_, directory_, spillway::spill::DbOut(&db)));
     db_.reset(db);
   }
   void open_spillway(std::uint64_t put_back_bytes) {

@@ -32,6 +32,7 @@
 #include "device/preset/preset.h"
 #include "fs/rocksdb/file_system.h"
 #include "fs/volume.h"
+#include "spill/compat/db_out.h"
 #include "spill/store/kv/kv_store.h"
 #include "spillway/db.h"
 
@@ -114,7 +115,7 @@ Stand open(const device::Drive& drive, const std::string& directory, With with, 
     stand.spill->SetDiversion(Diversion::never);
   } else {
     rocksdb::DB* db = nullptr;
-    must(rocksdb::DB::Open(options, directory, &db));
+    must(rocksdb::DB::Open(options, directory, spillway::spill::DbOut(&db)));
     stand.db.reset(db);
   }
   return stand;

@@ -13,10 +13,11 @@
 
 #include "base/result.h"
 #include "faults/fault_rules.h"
+#include "spill/compat/file_syncing_wrapper.h"
 
 namespace spillway::faults {
 
-class FaultyFileSystem : public rocksdb::FileSystemWrapper {
+class FaultyFileSystem : public spill::FileSyncingWrapper {
  public:
   // REQUIRES: no other process, and no other FaultyFileSystem, writes under `root`.
   static Result<std::shared_ptr<FaultyFileSystem>> open(
@@ -29,7 +30,7 @@ class FaultyFileSystem : public rocksdb::FileSystemWrapper {
   virtual void cut_power() = 0;
 
  protected:
-  using FileSystemWrapper::FileSystemWrapper;
+  using FileSyncingWrapper::FileSyncingWrapper;
 };
 
 }  // namespace spillway::faults

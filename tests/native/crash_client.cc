@@ -9,6 +9,7 @@
 
 #include "base/steps.h"
 #include "crash_spill.h"
+#include "spill/compat/db_out.h"
 
 namespace spillway::crash {
 
@@ -57,7 +58,7 @@ int count_imported(rocksdb::DB& db, rocksdb::ColumnFamilyHandle* family) {
 Status export_beyond(Scene& scene, std::uint64_t sequence, const std::string& to,
                      std::unique_ptr<rocksdb::ExportImportFilesMetaData>* metadata) {
   rocksdb::DB* opened = nullptr;
-  Status status = rocksdb::DB::Open(small_options(scene.env), scene.root + "/source", &opened);
+  Status status = rocksdb::DB::Open(small_options(scene.env), scene.root + "/source", spill::DbOut(&opened));
   if (!status.ok()) return status;
   const std::unique_ptr<rocksdb::DB> source(opened);
   rocksdb::WriteBatch batch;
@@ -96,7 +97,7 @@ std::string export_own(Scene& scene, rocksdb::ColumnFamilyHandle* family) {
   if (status.ok()) status = export_to(*scene.store.db, family, directory, &metadata);
   steps::reached("test.client.exported");
   rocksdb::DB* opened = nullptr;
-  if (status.ok()) status = rocksdb::DB::Open(small_options(scene.env), importer, &opened);
+  if (status.ok()) status = rocksdb::DB::Open(small_options(scene.env), importer, spill::DbOut(&opened));
   const std::unique_ptr<rocksdb::DB> imports(opened);
   rocksdb::ColumnFamilyHandle* taken = nullptr;
   if (status.ok()) {

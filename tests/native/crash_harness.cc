@@ -14,6 +14,7 @@
 #include "crash_child.h"
 #include "crash_judge.h"
 #include "faults/power_loss.h"
+#include "spill/compat/db_out.h"
 #include "temporary_directory.h"
 
 namespace spillway::crash {
@@ -204,7 +205,7 @@ rocksdb::Status open_rocksdb_at(const std::string& path, rocksdb::Env* env, Open
   for (const std::string& name : families_in(path, env)) families.emplace_back(name, options);
   rocksdb::DB* db = nullptr;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  const rocksdb::Status status = rocksdb::DB::Open(options, path, families, &handles, &db);
+  const rocksdb::Status status = rocksdb::DB::Open(options, path, families, &handles, spill::DbOut(&db));
   take_handles(handles, opened);
   opened->db.reset(db);
   return status;

@@ -8,6 +8,7 @@
 #include "engine/rocksdb/adoc.h"
 #include "engine/rocksdb/adoc_tuner.h"
 #include "engine/rocksdb/policy.h"
+#include "spill/compat/db_out.h"
 #include "temporary_directory.h"
 
 namespace spillway::engine {
@@ -117,7 +118,7 @@ TEST(AdocTuner, SetsWhatItDecidesAndStops) {
       AdocOptions{.interval_ms = 1, .most_jobs = 5, .least_buffer_bytes = kMiB, .most_buffer_bytes = 4 * kMiB});
   options.listeners.push_back(tuner);
   rocksdb::DB* opened = nullptr;
-  ASSERT_TRUE(rocksdb::DB::Open(options, temporary.path("db"), &opened).ok());
+  ASSERT_TRUE(rocksdb::DB::Open(options, temporary.path("db"), spill::DbOut(&opened)).ok());
   const std::unique_ptr<rocksdb::DB> db(opened);
   tuner->start(db.get());
   constexpr int kMostFlushes = 1000;  // each takes longer than an interval; three suffice unless the thread starves

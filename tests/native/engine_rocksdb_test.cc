@@ -14,6 +14,7 @@
 #include "engine/rocksdb/stall_listener.h"
 #include "engine/rocksdb/status.h"
 #include "fs/volume.h"
+#include "spill/compat/db_out.h"
 #include "temporary_directory.h"
 
 namespace spillway::engine {
@@ -371,7 +372,7 @@ TEST(StallListener, IsNotifiedWhileRocksdbHoldsItsMutex) {
   options.create_if_missing = true;
   options.listeners = {teller};
   rocksdb::DB* opened = nullptr;
-  ASSERT_TRUE(rocksdb::DB::Open(options, directory.path("db"), &opened).ok());
+  ASSERT_TRUE(rocksdb::DB::Open(options, directory.path("db"), spill::DbOut(&opened)).ok());
   const std::unique_ptr<rocksdb::DB> db(opened);
   watch.attach(db.get());
   ASSERT_TRUE(db->Put({}, "key", "value").ok());

@@ -14,6 +14,7 @@
 #include "base/file_bytes.h"
 #include "faults/file_system.h"
 #include "faults/power_loss.h"
+#include "spill/compat/db_out.h"
 #include "temporary_directory.h"
 
 namespace spillway::faults {
@@ -263,7 +264,7 @@ Written write_numbers(const std::string& root, int count, int sync_every) {
   options.env = env.get();
   options.max_background_jobs = 1;
   rocksdb::DB* opened = nullptr;
-  EXPECT_TRUE(rocksdb::DB::Open(options, root + "/db", &opened).ok());
+  EXPECT_TRUE(rocksdb::DB::Open(options, root + "/db", spill::DbOut(&opened)).ok());
   const std::unique_ptr<rocksdb::DB> db(opened);
   Written written;
   for (int i = 0; i < count; ++i) {
@@ -286,7 +287,7 @@ TEST(FaultsBeneathRocksdb, SyncedWritesAndAPrefixOfTheOthersSurviveALossOfPower)
     const std::string to = scratch.path("after-" + std::to_string(seed));
     ASSERT_TRUE(power_loss(root, to, {.seed = seed}));
     rocksdb::DB* opened = nullptr;
-    const rocksdb::Status status = rocksdb::DB::Open(rocksdb::Options(), to + "/db", &opened);
+    const rocksdb::Status status = rocksdb::DB::Open(rocksdb::Options(), to + "/db", spill::DbOut(&opened));
     ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status.ToString();
     const std::unique_ptr<rocksdb::DB> db(opened);
     int survivors = 0;
@@ -321,7 +322,7 @@ void write_into_two_logs(const std::string& root) {
   options.env = env.get();
   options.listeners.push_back(flushes);
   rocksdb::DB* opened = nullptr;
-  ASSERT_TRUE(rocksdb::DB::Open(options, root + "/db", &opened).ok());
+  ASSERT_TRUE(rocksdb::DB::Open(options, root + "/db", spill::DbOut(&opened)).ok());
   const std::unique_ptr<rocksdb::DB> db(opened);
   ASSERT_TRUE(db->Put({}, "first", "1").ok());
   rocksdb::FlushOptions flush;
@@ -341,7 +342,7 @@ int count_holes(const TemporaryDirectory& scratch, const std::string& root, bool
     const std::string to = scratch.path((holes_between_logs ? "any-" : "after-") + std::to_string(seed));
     EXPECT_TRUE(power_loss(root, to, {.seed = seed, .holes_between_logs = holes_between_logs}));
     rocksdb::DB* opened = nullptr;
-    const rocksdb::Status status = rocksdb::DB::Open(rocksdb::Options(), to + "/db", &opened);
+    const rocksdb::Status status = rocksdb::DB::Open(rocksdb::Options(), to + "/db", spill::DbOut(&opened));
     EXPECT_TRUE(status.ok()) << "seed " << seed << ": " << status.ToString();
     if (!status.ok()) continue;
     const std::unique_ptr<rocksdb::DB> db(opened);

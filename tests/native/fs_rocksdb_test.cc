@@ -17,6 +17,7 @@
 #include "fs/rocksdb/file_system.h"
 #include "fs/write_counts.h"
 #include "fs_fake_device.h"
+#include "spill/compat/db_out.h"
 #include "temporary_directory.h"
 
 namespace spillway::fs {
@@ -67,7 +68,7 @@ class RocksdbTest : public ::testing::TestWithParam<Mode> {
 
   rocksdb::Status open(const rocksdb::Options& options) {
     rocksdb::DB* db = nullptr;
-    const rocksdb::Status status = rocksdb::DB::Open(options, directory_, &db);
+    const rocksdb::Status status = rocksdb::DB::Open(options, directory_, spill::DbOut(&db));
     db_.reset(db);
     return status;
   }
@@ -265,7 +266,7 @@ TEST_P(RocksdbTest, CheckpointsShareTheirTables) {
   EXPECT_LT(volume_->space().held_bytes, before + kMiB);
   db_.reset();
   rocksdb::DB* db = nullptr;
-  ASSERT_TRUE(rocksdb::DB::Open(options(), directory_ + "/kept", &db).ok());
+  ASSERT_TRUE(rocksdb::DB::Open(options(), directory_ + "/kept", spill::DbOut(&db)).ok());
   const std::unique_ptr<rocksdb::DB> kept(db);
   EXPECT_EQ(volume_->space().adopted_bytes, 0U);
 }

@@ -16,6 +16,7 @@
 #include "base/steps.h"
 #include "device/emulated/emulated.h"
 #include "device_small_drive.h"
+#include "spill/compat/db_out.h"
 #include "spill/main_db/binding.h"
 #include "spill/store/binding_record.h"
 #include "spill/store/kv/kv_store.h"
@@ -233,7 +234,7 @@ class SpillBindingDb : public ::testing::Test {
   }
   Status open_plain(const std::string& name) {
     rocksdb::DB* db = nullptr;
-    const Status status = rocksdb::DB::Open(options_, path(name), &db);
+    const Status status = rocksdb::DB::Open(options_, path(name), spill::DbOut(&db));
     delete db;
     return status;
   }
@@ -280,7 +281,7 @@ TEST_F(SpillBindingDb, PlainRocksdbIsRefusedThoughItOpensEveryFamily) {
   ASSERT_EQ(families.size(), 2U);
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;
-  Status status = rocksdb::DB::Open(options_, path("db"), families, &handles, &db);
+  Status status = rocksdb::DB::Open(options_, path("db"), families, &handles, spill::DbOut(&db));
   EXPECT_FALSE(status.ok());
   EXPECT_NE(status.ToString().find("open the database with spillway::DB"), std::string::npos) << status.ToString();
   // With the families of the OPTIONS file, as RocksDB's tools open it.
@@ -288,7 +289,7 @@ TEST_F(SpillBindingDb, PlainRocksdbIsRefusedThoughItOpensEveryFamily) {
   families.clear();
   status = rocksdb::LoadLatestOptions({}, path("db"), &options, &families);
   ASSERT_TRUE(status.ok()) << status.ToString();
-  EXPECT_FALSE(rocksdb::DB::Open(options, path("db"), families, &handles, &db).ok());
+  EXPECT_FALSE(rocksdb::DB::Open(options, path("db"), families, &handles, spill::DbOut(&db)).ok());
 }
 
 TEST_F(SpillBindingDb, PlainRocksdbIsRefusedAfterAKill) {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "at_each_step.h"
+#include "spill/compat/db_out.h"
 #include "spill/live/column_families.h"
 #include "spill/stall/detector.h"
 #include "spill_rocksdb_of.h"
@@ -133,7 +134,7 @@ class SpillDb : public ::testing::Test {
     options.allow_mmap_reads = false;
     options.disable_auto_compactions = true;
     rocksdb::DB* plain = nullptr;
-    const rocksdb::Status opened = rocksdb::DB::Open(options, directory, &plain);
+    const rocksdb::Status opened = rocksdb::DB::Open(options, directory, spill::DbOut(&plain));
     ASSERT_TRUE(opened.ok()) << opened.ToString();
     const std::unique_ptr<rocksdb::DB> owned(plain);
     std::vector<rocksdb::LiveFileMetaData> metadata;
@@ -348,7 +349,7 @@ TEST_F(SpillDb, ACheckpointIsAPlainDatabase) {
   ASSERT_TRUE(checkpoint->CreateCheckpoint(directory_.path("by_rocksdb")).ok());
   for (const auto& [name, pairs] : {std::pair{"by_us", 2}, std::pair{"by_rocksdb", 3}}) {
     rocksdb::DB* plain = nullptr;
-    ASSERT_TRUE(rocksdb::DB::Open(options_, directory_.path(name), &plain).ok());
+    ASSERT_TRUE(rocksdb::DB::Open(options_, directory_.path(name), spill::DbOut(&plain)).ok());
     const std::unique_ptr<rocksdb::DB> owned(plain);
     const std::unique_ptr<rocksdb::Iterator> iterator(plain->NewIterator(ReadOptions()));
     int count = 0;

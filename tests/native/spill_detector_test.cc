@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "spill/compat/db_out.h"
 #include "spill/stall/detector.h"
 #include "temporary_directory.h"
 
@@ -29,7 +30,7 @@ class DetectorTest : public ::testing::Test {
     options.create_if_missing = true;
     options.disable_auto_compactions = true;
     rocksdb::DB* db = nullptr;
-    EXPECT_TRUE(rocksdb::DB::Open(options, directory_.path("db"), &db).ok());
+    EXPECT_TRUE(rocksdb::DB::Open(options, directory_.path("db"), spill::DbOut(&db)).ok());
     db_.reset(db);
     add_family(db_->DefaultColumnFamily(), /*l0_stop_trigger=*/36);
   }

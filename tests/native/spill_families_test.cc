@@ -20,6 +20,7 @@
 
 #include "at_each_step.h"
 #include "base/steps.h"
+#include "spill/compat/db_out.h"
 #include "spill_side_by_side.h"
 
 namespace spillway::clients {
@@ -207,7 +208,7 @@ TEST_F(SpillFamilies, ACheckpointHasAFamilyThatIsDroppedMeanwhile) {
   std::vector<ColumnFamilyHandle*> handles;
   rocksdb::DB* opened = nullptr;
   const rocksdb::Status status =
-      rocksdb::DB::Open({}, copy, {{"default", {}}, {"opened", {}}, {"made", {}}}, &handles, &opened);
+      rocksdb::DB::Open({}, copy, {{"default", {}}, {"opened", {}}, {"made", {}}}, &handles, spill::DbOut(&opened));
   ASSERT_TRUE(status.ok()) << status.ToString();
   Side plain_copy;
   plain_copy.db.reset(opened);

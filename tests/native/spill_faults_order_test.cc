@@ -11,6 +11,7 @@
 
 #include "at_each_step.h"
 #include "base/file_bytes.h"
+#include "spill/compat/db_out.h"
 #include "spill_faults.h"
 #include "spill_rocksdb_of.h"
 #include "spillway/db.h"
@@ -182,7 +183,7 @@ TEST_F(FaultsSpillway, AKilledProcessKeepsWhatWasDivertedAfterABatchThatIsPartly
   EXPECT_EQ(get("spilled"), "1");
   EXPECT_EQ(get("in the log"), "1");
   rocksdb::DB* opened = nullptr;
-  ASSERT_TRUE(rocksdb::DB::Open({}, root_ + "/copy", &opened).ok());
+  ASSERT_TRUE(rocksdb::DB::Open({}, root_ + "/copy", spill::DbOut(&opened)).ok());
   const std::unique_ptr<rocksdb::DB> copied(opened);
   for (const char* key : {"in the log", "in the memtable alone", "spilled"}) {
     std::string value;

@@ -16,6 +16,7 @@
 
 #include "at_each_step.h"
 #include "faults/file_system.h"
+#include "spill/compat/db_out.h"
 #include "spill_rocksdb_of.h"
 #include "spillway/db.h"
 
@@ -336,7 +337,7 @@ TEST_F(FaultsSpillway, PlainRocksdbIsRefusedThoughTheGuardCouldNotBeMadeAgain) {
   rocksdb::Options options;
   options.env = env_.get();
   rocksdb::DB* plain = nullptr;
-  const Status status = rocksdb::DB::Open(options, root_ + "/db", &plain);
+  const Status status = rocksdb::DB::Open(options, root_ + "/db", spill::DbOut(&plain));
   delete plain;
   ASSERT_TRUE(status.IsInvalidArgument()) << status.ToString();
   open();

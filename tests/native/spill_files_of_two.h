@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "spill/compat/db_out.h"
 #include "spill_two_databases.h"
 
 namespace spillway::clients {
@@ -60,7 +61,7 @@ inline std::unique_ptr<rocksdb::ExportImportFilesMetaData> export_new(rocksdb::O
   options.create_if_missing = true;
   options.disable_auto_compactions = true;
   rocksdb::DB* made = nullptr;
-  const rocksdb::Status status = rocksdb::DB::Open(options, source, &made);
+  const rocksdb::Status status = rocksdb::DB::Open(options, source, spill::DbOut(&made));
   EXPECT_TRUE(status.ok()) << status.ToString();
   const std::unique_ptr<rocksdb::DB> db(made);
   rocksdb::WriteBatch batch;
@@ -96,7 +97,7 @@ inline void expect_same_exports(const rocksdb::ColumnFamilyOptions& options, con
   rocksdb::Options fresh({}, options);
   fresh.create_if_missing = true;
   rocksdb::DB* opened = nullptr;
-  ASSERT_TRUE(rocksdb::DB::Open(fresh, made, &opened).ok());
+  ASSERT_TRUE(rocksdb::DB::Open(fresh, made, spill::DbOut(&opened)).ok());
   const std::unique_ptr<rocksdb::DB> db(opened);
   Both<rocksdb::ColumnFamilyHandle*> taken{};
   for (const std::size_t side : {0U, 1U}) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <random>
 
+#include "spill/compat/db_out.h"
 #include "spill/read/iterator.h"
 #include "spill/read/read_state.h"
 #include "spill/store/checksum.h"
@@ -101,7 +102,7 @@ class World {
     options.comparator = comparator;
     options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(1));
     rocksdb::DB* db = nullptr;
-    EXPECT_TRUE(rocksdb::DB::Open(options, "/db", &db).ok());
+    EXPECT_TRUE(rocksdb::DB::Open(options, "/db", spill::DbOut(&db)).ok());
     db_.reset(db);
     EXPECT_TRUE(families_.add(db_->DefaultColumnFamily()).ok());
   }

@@ -22,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+#include "spill/compat/db_out.h"
 #include "spill_files_of_two.h"
 #include "spill_metamorphic.h"
 #include "spill_two_databases.h"
@@ -390,7 +391,7 @@ class Life {
     for (const auto& [name, rows] : contents_) descriptors.emplace_back(name, options());
     std::vector<ColumnFamilyHandle*> opened;
     rocksdb::DB* made = nullptr;
-    const Status status = rocksdb::DB::Open(options(), checkpoint_, descriptors, &opened, &made);
+    const Status status = rocksdb::DB::Open(options(), checkpoint_, descriptors, &opened, spill::DbOut(&made));
     ASSERT_TRUE(status.ok()) << status.ToString();
     const std::unique_ptr<rocksdb::DB> copy(made);
     std::map<std::string, ColumnFamilyHandle*> handles;

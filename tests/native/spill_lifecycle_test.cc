@@ -20,6 +20,8 @@
 #include <vector>
 
 #include "base/steps.h"
+#include "spill/compat/db_out.h"
+#include "spill/compat/rocksdb_calls.h"
 #include "spill_side_by_side.h"
 
 namespace spillway::clients {
@@ -165,7 +167,7 @@ TEST_F(SpillLifecycle, CallsWhilePausedAreAnswered) {
           spill_db().GetColumnFamilyMetaData(spill_db().DefaultColumnFamily(), &family);
           spill_db().GetAllColumnFamilyMetaData(&all);
           if (status.ok()) status = spill_db().GetLiveFilesChecksumInfo(sums);
-          const Status ended = spill_db().EnableFileDeletions(/*force=*/false);
+          const Status ended = spill::enable_file_deletions(spill_db(), /*force=*/false);
           EXPECT_TRUE(ended.IsAborted()) << ended.ToString();
           return status;
         },
@@ -358,7 +360,7 @@ TEST_F(SpillLifecycle, DisabledFileDeletionsAreCounted) {
   };
   same(is_enabled);
   for (int i = 0; i < 3; ++i) {
-    same([](Side& side) { return side.db->EnableFileDeletions(/*force=*/false); });
+    same([](Side& side) { return spill::enable_file_deletions(*side.db, /*force=*/false); });
     same(is_enabled);
   }
   same(all);
@@ -404,7 +406,7 @@ TEST_F(SpillLifecycle, ARefusedOpenLeavesNothingBehind) {
   options_ = usual;
   for (const Side& side : sides()) {  // by plain RocksDB, so that neither has a spill store
     rocksdb::DB* db = nullptr;
-    ASSERT_TRUE(rocksdb::DB::Open(rocksdb::Options(options_, {}), path(side), &db).ok());
+    ASSERT_TRUE(rocksdb::DB::Open(rocksdb::Options(options_, {}), path(side), spill::DbOut(&db)).ok());
     std::unique_ptr<rocksdb::DB> owned(db);
     rocksdb::ColumnFamilyHandle* handle = nullptr;
     ASSERT_TRUE(owned->CreateColumnFamily({}, "other", &handle).ok());
@@ -434,7 +436,7 @@ TEST_F(SpillLifecycle, ASecondOpenIsRefusedAndDisturbsNothing) {
     DB* spilled = nullptr;
     std::vector<rocksdb::ColumnFamilyHandle*> handles;
     const Status status = &side == &plain()
-                              ? rocksdb::DB::Open(options_, path(side), families_, &handles, &db)
+                              ? rocksdb::DB::Open(options_, path(side), families_, &handles, spill::DbOut(&db))
                               : DB::Open(options_, spill_options_, path(side), families_, &handles, &spilled);
     EXPECT_TRUE(status.IsIOError()) << status.ToString();
     EXPECT_NE(status.ToString().find("lock"), std::string::npos) << status.ToString();

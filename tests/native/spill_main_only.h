@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "spill/compat/db_out.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
@@ -42,7 +43,7 @@ class MainOnly : public ::testing::Test {
   }
   std::unique_ptr<rocksdb::DB> open_plain(const std::string& name) {
     rocksdb::DB* db = nullptr;
-    const rocksdb::Status status = rocksdb::DB::Open({}, directory_.path(name), &db);
+    const rocksdb::Status status = rocksdb::DB::Open({}, directory_.path(name), spill::DbOut(&db));
     EXPECT_TRUE(status.ok()) << status.ToString();
     return std::unique_ptr<rocksdb::DB>(db);
   }

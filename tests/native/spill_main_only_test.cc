@@ -23,6 +23,8 @@
 #include "at_each_step.h"
 #include "base/steps.h"
 #include "faults/file_system.h"
+#include "spill/compat/db_out.h"
+#include "spill/compat/rocksdb_calls.h"
 #include "spill_rocksdb_of.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
@@ -160,7 +162,7 @@ TEST_F(SpillMainOnly, ACopyHasNoWriteWithoutTheDivertedOneBeforeIt) {
 
     rocksdb::Options plain;
     plain.comparator = &order;
-    ASSERT_TRUE(rocksdb::DB::Open(plain, directory_.path("copy-" + name), &copied_).ok());
+    ASSERT_TRUE(rocksdb::DB::Open(plain, directory_.path("copy-" + name), spill::DbOut(&copied_)).ok());
     const std::unique_ptr<rocksdb::DB> copied(copied_);
     EXPECT_EQ(get(*copied, "main"), "1");
     EXPECT_TRUE(get(*copied, "next") == "-" || get(*copied, "slow") == "1") << "the copy is no prefix";
@@ -266,7 +268,7 @@ class SpillSequence : public SpillMainOnly {
     rocksdb::DB* opened = nullptr;
     rocksdb::Options options;
     options.create_if_missing = true;
-    ASSERT_TRUE(rocksdb::DB::Open(options, directory_.path("other"), &opened).ok());
+    ASSERT_TRUE(rocksdb::DB::Open(options, directory_.path("other"), spill::DbOut(&opened)).ok());
     const std::unique_ptr<rocksdb::DB> other(opened);
     for (int i = 0; i < 1000; ++i) ASSERT_TRUE(other->Put({}, "imported", std::to_string(i)).ok());
     rocksdb::Checkpoint* made = nullptr;
@@ -450,7 +452,7 @@ TEST_F(SpillMainOnly, CopiesAreConsistentOverAllFamiliesWithAtomicFlush) {
       EXPECT_TRUE(copy(*db_, to).ok());
       std::vector<rocksdb::ColumnFamilyHandle*> of_copy;
       rocksdb::DB* copied = nullptr;
-      ASSERT_TRUE(rocksdb::DB::Open({}, to, families, &of_copy, &copied).ok());
+      ASSERT_TRUE(rocksdb::DB::Open({}, to, families, &of_copy, spill::DbOut(&copied)).ok());
       const std::unique_ptr<rocksdb::DB> plain(copied);
       std::array<std::string, 2> values;
       for (std::size_t i = 0; i < 2; ++i) {
@@ -493,7 +495,8 @@ TEST_F(SpillMainOnly, CopiesHaveTheFamiliesWhoseHandlesWereDeleted) {
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* copied = nullptr;
   ASSERT_TRUE(
-      rocksdb::DB::Open({}, directory_.path("copy"), {{"default", {}}, {"family", {}}}, &handles, &copied).ok());
+      rocksdb::DB::Open({}, directory_.path("copy"), {{"default", {}}, {"family", {}}}, &handles, spill::DbOut(&copied))
+          .ok());
   const std::unique_ptr<rocksdb::DB> plain(copied);
   std::string value;
   EXPECT_TRUE(plain->Get({}, handles[1], "k", &value).ok());
@@ -519,7 +522,7 @@ TEST_F(SpillMainOnly, ListsThatFlushHaveNoLogsOfWhatIsInTables) {
   EXPECT_EQ(log_bytes(0), 0U);
   ASSERT_TRUE(put("small", "v").ok());
   EXPECT_EQ(log_bytes(1), 0U);
-  ASSERT_TRUE(db_->EnableFileDeletions(/*force=*/false).ok());
+  ASSERT_TRUE(spill::enable_file_deletions(*db_, /*force=*/false).ok());
 }
 
 // A pause that begins while the list is made waits for it, so the list is complete.

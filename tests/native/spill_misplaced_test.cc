@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "at_each_step.h"
+#include "spill/compat/db_out.h"
 #include "spill/main_db/ingested_files.h"
 #include "spill_rocksdb_of.h"
 #include "spillway/db.h"
@@ -213,7 +214,7 @@ TEST(SpillMisplaced, SoItIsInTheCopyOfACheckpoint) {
   write_around_m(*db);
   EXPECT_TRUE(db->CreateCheckpoint(scratch.path("copy")).ok());
   rocksdb::DB* opened = nullptr;
-  ASSERT_TRUE(rocksdb::DB::Open(small_options(), scratch.path("copy"), &opened).ok());
+  ASSERT_TRUE(rocksdb::DB::Open(small_options(), scratch.path("copy"), spill::DbOut(&opened)).ok());
   const std::unique_ptr<rocksdb::DB> copy(opened);
   EXPECT_EQ(value_of(*copy, "m"), "new");
   rocksdb::ColumnFamilyMetaData files;

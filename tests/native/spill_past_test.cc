@@ -25,6 +25,8 @@
 
 #include "at_each_step.h"
 #include "base/steps.h"
+#include "spill/compat/db_out.h"
+#include "spill/compat/rocksdb_calls.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
@@ -167,7 +169,7 @@ TEST_F(SpillPast, ACheckpointHasWritesToRocksdbWithoutALog) {
   ASSERT_TRUE(root->Put(unlogged, "k", "1").ok());
   ASSERT_TRUE(db_->CreateCheckpoint(directory_.path("copy")).ok());
   rocksdb::DB* copy = nullptr;
-  ASSERT_TRUE(rocksdb::DB::Open({}, directory_.path("copy"), &copy).ok());
+  ASSERT_TRUE(rocksdb::DB::Open({}, directory_.path("copy"), spill::DbOut(&copy)).ok());
   const std::unique_ptr<rocksdb::DB> copied(copy);
   EXPECT_EQ(get(*copied, "k"), "1");
 }
@@ -214,7 +216,7 @@ TEST_F(SpillPast, ACopyOfRocksdbItselfIsAPlainDatabase) {
   const std::unique_ptr<rocksdb::Checkpoint> owned_checkpoint(made);
   ASSERT_TRUE(owned_checkpoint->CreateCheckpoint(directory_.path("copy")).ok());
   rocksdb::DB* plain = nullptr;
-  const Status status = rocksdb::DB::Open(options_, directory_.path("copy"), &plain);
+  const Status status = rocksdb::DB::Open(options_, directory_.path("copy"), spill::DbOut(&plain));
   ASSERT_TRUE(status.ok()) << status.ToString();
   const std::unique_ptr<rocksdb::DB> owned(plain);
   EXPECT_EQ(all(*plain), "a=spilled ");
@@ -234,7 +236,7 @@ TEST_F(SpillPast, ABackupAfterRocksdbWasHandedOutLeavesAPlainDatabase) {
   const std::unique_ptr<rocksdb::Checkpoint> owned_checkpoint(made);
   ASSERT_TRUE(made->CreateCheckpoint(directory_.path("copy")).ok());
   rocksdb::DB* plain = nullptr;
-  const Status status = rocksdb::DB::Open(options_, directory_.path("copy"), &plain);
+  const Status status = rocksdb::DB::Open(options_, directory_.path("copy"), spill::DbOut(&plain));
   ASSERT_TRUE(status.ok()) << status.ToString();
   const std::unique_ptr<rocksdb::DB> owned(plain);
   EXPECT_EQ(all(*plain), "a=spilled ");
@@ -411,7 +413,7 @@ TEST_F(SpillPast, ListsOfFilesAreCompleteForAThreadThatCopiesThem) {
   db_->GetAllColumnFamilyMetaData(&families);
   ASSERT_EQ(families.size(), 1U);
   EXPECT_EQ(families.front().file_count, 2U);
-  ASSERT_TRUE(db_->EnableFileDeletions(true).ok());
+  ASSERT_TRUE(spill::enable_file_deletions(*db_, true).ok());
   put("c", "3");
   EXPECT_EQ(listed(), 2U);
   EXPECT_EQ(number("spillway.live-entries"), 1U);
@@ -448,7 +450,7 @@ TEST_F(SpillPast, ListsOfTablesAndOfLogsAreOfOneHistory) {
   EXPECT_TRUE(db_->GetSortedWalFiles(logs).IsAborted()) << "it is a table that was not listed";
   ASSERT_TRUE(db_->GetLiveFiles(files, &manifest_bytes).ok());
   EXPECT_TRUE(db_->GetSortedWalFiles(logs).ok());
-  ASSERT_TRUE(db_->EnableFileDeletions(/*force=*/false).ok());
+  ASSERT_TRUE(spill::enable_file_deletions(*db_, /*force=*/false).ok());
 }
 
 TEST_F(SpillPast, RocksdbsLogsHoldWhatWasAcknowledgedBeforeTheyAreListed) {
@@ -481,7 +483,7 @@ TEST_F(SpillPast, ABackupRestoresWhatWasDiverted) {
     const std::string restored = directory_.path(flush ? "restored_flushed" : "restored");
     ASSERT_TRUE(engine->RestoreDBFromLatestBackup(restored, restored).ok());
     rocksdb::DB* plain = nullptr;
-    ASSERT_TRUE(rocksdb::DB::Open(options_, restored, &plain).ok());
+    ASSERT_TRUE(rocksdb::DB::Open(options_, restored, spill::DbOut(&plain)).ok());
     const std::unique_ptr<rocksdb::DB> owned(plain);
     EXPECT_EQ(all(*plain), expected);
   }

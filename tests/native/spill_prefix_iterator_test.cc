@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "spill/compat/db_out.h"
 #include "spill_two_databases.h"
 
 namespace spillway::clients {
@@ -78,7 +79,7 @@ class World {
   explicit World(const Tables& tables) : model_(Order{options_of(tables).comparator}) {
     rocksdb::Options options = options_of(tables);
     rocksdb::DB* plain = nullptr;
-    EXPECT_TRUE(rocksdb::DB::Open(options, directory_.path("plain"), &plain).ok());
+    EXPECT_TRUE(rocksdb::DB::Open(options, directory_.path("plain"), spill::DbOut(&plain)).ok());
     databases_[kPlain].reset(plain);
     SpillOptions spill_options;
     spill_options.rollback = RollbackPolicy::off;

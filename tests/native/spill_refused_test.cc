@@ -109,7 +109,6 @@ TEST_P(SpillRefused, CallsOnRocksdbsLogAreNotSupported) {
 }
 
 TEST_P(SpillRefused, TheRestIsNotSupported) {
-  expect_refused("DeleteFile", db_->DeleteFile("000001.sst"));
   expect_refused("TryCatchUpWithPrimary", db_->TryCatchUpWithPrimary());
   ReadOptions tailing;
   tailing.tailing = true;

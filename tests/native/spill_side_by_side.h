@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "spill/compat/db_out.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
@@ -48,7 +49,7 @@ class SideBySide : public ::testing::Test {
     DB* spill_db = nullptr;
     const bool is_plain = &side == sides_.data();
     const rocksdb::Status status =
-        is_plain ? rocksdb::DB::Open(options_, path(side), families_, &side.handles, &db)
+        is_plain ? rocksdb::DB::Open(options_, path(side), families_, &side.handles, spill::DbOut(&db))
                  : DB::Open(options_, spill_options_, path(side), families_, &side.handles, &spill_db);
     side.db.reset(is_plain ? db : spill_db);
     return status;

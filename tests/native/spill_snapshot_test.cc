@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "spill/compat/db_out.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
@@ -30,7 +31,7 @@ class SpillSnapshots : public ::testing::Test {
     EXPECT_TRUE(DB::Open(options, spill_options, directory_.path("spill"), &db_).ok());
     owned_.reset(db_);
     rocksdb::DB* plain = nullptr;
-    EXPECT_TRUE(rocksdb::DB::Open(options, directory_.path("plain"), &plain).ok());
+    EXPECT_TRUE(rocksdb::DB::Open(options, directory_.path("plain"), spill::DbOut(&plain)).ok());
     plain_.reset(plain);
   }
 

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "spill/compat/db_out.h"
 #include "spill/live/sorted_size.h"
 #include "spill/rollback/sorted_files.h"
 #include "spill/store/checksum.h"
@@ -104,9 +105,9 @@ class SortedFilesTest : public ::testing::Test {
     backwards.compression_per_level = {rocksdb::kSnappyCompression, rocksdb::kNoCompression};
     backwards.bottommost_compression = rocksdb::kNoCompression;
     rocksdb::DB* db = nullptr;
-    const Status status =
-        rocksdb::DB::Open(options_, temporary_.path("db"),
-                          {{rocksdb::kDefaultColumnFamilyName, {}}, {"backwards", backwards}}, &handles_, &db);
+    const Status status = rocksdb::DB::Open(options_, temporary_.path("db"),
+                                            {{rocksdb::kDefaultColumnFamilyName, {}}, {"backwards", backwards}},
+                                            &handles_, spill::DbOut(&db));
     EXPECT_TRUE(status.ok()) << status.ToString();
     db_.reset(db);
     for (auto* handle : handles_) EXPECT_TRUE(families_.add(handle).ok());

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "spill/compat/db_out.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
@@ -244,7 +245,8 @@ class TwoDatabases {
   }
   std::unique_ptr<rocksdb::DB> open_plain(const std::string& name, Handles* handles) {
     rocksdb::DB* db = nullptr;
-    const rocksdb::Status status = rocksdb::DB::Open(options(), directory_.path(name), descriptors(), handles, &db);
+    const rocksdb::Status status =
+        rocksdb::DB::Open(options(), directory_.path(name), descriptors(), handles, spill::DbOut(&db));
     EXPECT_TRUE(status.ok()) << status.ToString();
     return std::unique_ptr<rocksdb::DB>(db);
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/file_bytes.h"
+#include "spill/compat/db_out.h"
 #include "spill/main_db/binding.h"
 #include "spill/store/region/region_store.h"
 #include "spillway/db.h"
@@ -95,8 +96,8 @@ class ToolSpill : public ::testing::Test {
   std::string plain(const std::string& family, const std::string& key) {
     std::vector<rocksdb::ColumnFamilyHandle*> handles;
     rocksdb::DB* opened = nullptr;
-    const rocksdb::Status status =
-        rocksdb::DB::Open(options_, path("db"), {{"default", options_}, {"other", options_}}, &handles, &opened);
+    const rocksdb::Status status = rocksdb::DB::Open(options_, path("db"), {{"default", options_}, {"other", options_}},
+                                                     &handles, spill::DbOut(&opened));
     if (!status.ok()) return status.ToString();
     std::string value;
     const rocksdb::Status got = opened->Get({}, handles[family == "other" ? 1 : 0], key, &value);
@@ -331,7 +332,7 @@ TEST_F(ToolSpill, DrainLeavesAPlainDatabase) {
 
 TEST_F(ToolSpill, DrainOfADatabaseThatNeverSawSpillwayDoesNothing) {
   rocksdb::DB* db = nullptr;
-  ASSERT_TRUE(rocksdb::DB::Open(options_, path("db"), &db).ok());
+  ASSERT_TRUE(rocksdb::DB::Open(options_, path("db"), spill::DbOut(&db)).ok());
   delete db;
   const std::string before = contents();
   EXPECT_TRUE(perform(spill_drain, {{"database", path("db")}}).status);

@@ -1,6 +1,5 @@
 #include "engine/rocksdb/options.h"
 
-#include <rocksdb/cache.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/rate_limiter.h>
@@ -14,6 +13,7 @@
 
 #include "base/spelling.h"
 #include "engine/rocksdb/values.h"
+#include "spill/compat/cache.h"
 
 namespace spillway::engine {
 

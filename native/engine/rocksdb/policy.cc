@@ -24,7 +24,7 @@ class NoSlowdown final : public Policy {
     own.level0_slowdown_writes_trigger = own.level0_stop_writes_trigger;
     own.soft_pending_compaction_bytes_limit = own.hard_pending_compaction_bytes_limit;
     own.max_write_buffer_number = std::min(own.max_write_buffer_number, 3);
-    return rocksdb::DB::Open(own, directory, db);
+    return rocksdb::DB::Open(own, directory, spill::DbOut(db));
   }
 };
 
@@ -36,7 +36,7 @@ class AdocPolicy final : public Policy {
   rocksdb::Status open(const rocksdb::Options& options, const std::string& directory, rocksdb::DB** db) override {
     rocksdb::Options own = options;
     own.listeners.push_back(adoc_);
-    rocksdb::Status status = rocksdb::DB::Open(own, directory, db);
+    rocksdb::Status status = rocksdb::DB::Open(own, directory, spill::DbOut(db));
     if (status.ok()) adoc_->start(*db);
     return status;
   }

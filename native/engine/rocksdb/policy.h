@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
+#include "spill/compat/db_out.h"
 
 namespace spillway::engine {
 
@@ -25,7 +26,7 @@ class Policy {
 
   // Opens the database with the policy's own changes to the options, and starts the policy.
   virtual rocksdb::Status open(const rocksdb::Options& options, const std::string& directory, rocksdb::DB** db) {
-    return rocksdb::DB::Open(options, directory, db);
+    return rocksdb::DB::Open(options, directory, spill::DbOut(db));
   }
   // Adds the policy's part of the observation.
   virtual void observe(Observation& /*observation*/) {}

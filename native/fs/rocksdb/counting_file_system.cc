@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "fs/rocksdb/file_causes.h"
+#include "spill/compat/file_syncing_wrapper.h"
 
 namespace spillway::fs {
 
@@ -86,10 +87,10 @@ class CountedRandomRWFile final : public rocksdb::FSRandomRWFileOwnerWrapper {
   const Cause cause_;
 };
 
-class CountingFileSystem final : public rocksdb::FileSystemWrapper {
+class CountingFileSystem final : public spill::FileSyncingWrapper {
  public:
   CountingFileSystem(WriteCounts& counts, const std::shared_ptr<FileSystem>& files)
-      : FileSystemWrapper(files), counts_(counts) {}
+      : FileSyncingWrapper(files), counts_(counts) {}
 
   static const char* kClassName() { return "SpillwayCountingFileSystem"; }
   const char* Name() const override { return kClassName(); }

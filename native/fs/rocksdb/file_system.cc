@@ -8,6 +8,7 @@
 #include "fs/rocksdb/file_causes.h"
 #include "fs/rocksdb/readable_files.h"
 #include "fs/rocksdb/writable_files.h"
+#include "spill/compat/file_syncing_wrapper.h"
 
 namespace spillway::fs {
 
@@ -35,10 +36,10 @@ class Directory final : public rocksdb::FSDirectoryWrapper {
   }
 };
 
-class RocksdbFileSystem final : public rocksdb::FileSystemWrapper {
+class RocksdbFileSystem final : public spill::FileSyncingWrapper {
  public:
   RocksdbFileSystem(Volume& volume, const RocksdbFileSystemOptions& options, const std::shared_ptr<FileSystem>& host)
-      : FileSystemWrapper(host), volume_(volume), options_(options) {
+      : FileSyncingWrapper(host), volume_(volume), options_(options) {
     RegisterOptions(&async_reads_, nullptr);
   }
 

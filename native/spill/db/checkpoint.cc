@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "base/steps.h"
+#include "spill/compat/db_out.h"
+#include "spill/compat/rocksdb_calls.h"
 #include "spill/main_db/external_files.h"
 #include "spill/main_db/ingested_files.h"
 
@@ -122,7 +124,7 @@ Status CheckpointMaker::copy_files(const std::string& directory, Captured* captu
   for (const auto& file : captured->files) {
     if (status.ok()) status = link_or_copy(files, file, directory + "/" + file.relative_filename);
   }
-  const Status enabled = main_.db().EnableFileDeletions(/*force=*/false);
+  const Status enabled = enable_file_deletions(main_.db(), /*force=*/false);
   return status.ok() ? enabled : status;
 }
 
@@ -202,11 +204,10 @@ Status CheckpointMaker::open_copy(const std::string& directory, const FamilyOpti
     family.disable_auto_compactions = true;
     descriptors.emplace_back(name, std::move(family));
   }
-  rocksdb::DB* opened = nullptr;
+  std::unique_ptr<rocksdb::DB> copy;
   Handles handles;
-  Status status = rocksdb::DB::Open(options, directory, descriptors, &handles, &opened);
+  Status status = rocksdb::DB::Open(options, directory, descriptors, &handles, DbOut(&copy));
   if (!status.ok()) return status;
-  const std::unique_ptr<rocksdb::DB> copy(opened);
   status = use(*copy, *ingested_files, handles);
   for (ColumnFamilyHandle* handle : handles) {  // the OPTIONS file of the copy gets the user's value
     if (!status.ok() || !compacting.contains(handle->GetName()) || is_guard(handle->GetName())) continue;

@@ -30,11 +30,10 @@ Status DbImpl::CreateColumnFamilies(const std::vector<rocksdb::ColumnFamilyDescr
   return {};
 }
 
-Status DbImpl::CreateColumnFamilyWithImport(const rocksdb::ColumnFamilyOptions& options, const std::string& name,
-                                            const rocksdb::ImportColumnFamilyOptions& import_options,
-                                            const rocksdb::ExportImportFilesMetaData& metadata,
-                                            ColumnFamilyHandle** handle) {
-  return families_.create_with_import({name, options}, import_options, metadata, handle);
+Status DbImpl::create_column_family_with_import(const rocksdb::ColumnFamilyDescriptor& family,
+                                                const rocksdb::ImportColumnFamilyOptions& options,
+                                                const ImportedFiles& files, ColumnFamilyHandle** handle) {
+  return families_.create_with_import(family, options, files, handle);
 }
 
 Status DbImpl::DropColumnFamily(ColumnFamilyHandle* family) { return families_.drop(family); }

@@ -14,7 +14,7 @@ Status DbImpl::CreateCheckpoint(const std::string& directory) {
 }
 
 Status DbImpl::DisableFileDeletions() { return file_lists_.disable_file_deletions(); }
-Status DbImpl::EnableFileDeletions(bool force) { return file_lists_.enable_file_deletions(force); }
+Status DbImpl::enable_file_deletions(bool force) { return file_lists_.enable_file_deletions(force); }
 
 Status DbImpl::GetLiveFiles(std::vector<std::string>& files, std::uint64_t* manifest_bytes, bool flush_memtable) {
   return file_lists_.get_live_files(files, manifest_bytes, flush_memtable);
@@ -28,6 +28,8 @@ Status DbImpl::GetLiveFilesStorageInfo(const rocksdb::LiveFilesStorageInfoOption
 Status DbImpl::GetLiveFilesChecksumInfo(rocksdb::FileChecksumList* files) {
   return file_lists_.get_live_files_checksum_info(files);
 }
+
+void DbImpl::list_files(const std::function<void()>& list) { file_lists_.list_files(list); }
 
 void DbImpl::GetLiveFilesMetaData(std::vector<rocksdb::LiveFileMetaData>* files) {
   file_lists_.get_live_files_meta_data(files);

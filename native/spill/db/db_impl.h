@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "spill/commit/commits.h"
+#include "spill/compat/uniform_db.h"
 #include "spill/db/closing.h"
 #include "spill/db/families.h"
 #include "spill/db/file_lists.h"
@@ -36,7 +37,7 @@ struct OpenedParts {
   std::shared_ptr<HandleWatcher> handle_watcher;
 };
 
-class DbImpl final : public spillway::DB {
+class DbImpl final : public UniformDb {
  public:
   DbImpl(const std::shared_ptr<rocksdb::DB>& base, const SpillOptions& options, const OpenedParts& parts);
   ~DbImpl() override;
@@ -63,8 +64,8 @@ class DbImpl final : public spillway::DB {
   using rocksdb::StackableDB::DeleteRange;
   using rocksdb::StackableDB::Merge;
   using rocksdb::StackableDB::Put;
-  using rocksdb::StackableDB::PutEntity;
   using rocksdb::StackableDB::SingleDelete;
+  using UniformDb::PutEntity;
   rocksdb::Status Put(const rocksdb::WriteOptions& options, rocksdb::ColumnFamilyHandle* family,
                       const rocksdb::Slice& key, const rocksdb::Slice& value) override;
   rocksdb::Status Put(const rocksdb::WriteOptions& options, rocksdb::ColumnFamilyHandle* family,
@@ -91,18 +92,6 @@ class DbImpl final : public spillway::DB {
                               const rocksdb::Slice& ts) override;
   rocksdb::Status Merge(const rocksdb::WriteOptions& options, rocksdb::ColumnFamilyHandle* family,
                         const rocksdb::Slice& key, const rocksdb::Slice& ts, const rocksdb::Slice& operand) override;
-  rocksdb::Status Get(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family,
-                      const rocksdb::Slice& key, rocksdb::PinnableSlice* value, std::string* timestamp) override;
-  std::vector<rocksdb::Status> MultiGet(const rocksdb::ReadOptions& options,
-                                        const std::vector<rocksdb::ColumnFamilyHandle*>& families,
-                                        const std::vector<rocksdb::Slice>& keys, std::vector<std::string>* values,
-                                        std::vector<std::string>* timestamps) override;
-  void MultiGet(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family, std::size_t count,
-                const rocksdb::Slice* keys, rocksdb::PinnableSlice* values, std::string* timestamps,
-                rocksdb::Status* statuses, bool sorted_input = false) override;
-  void MultiGet(const rocksdb::ReadOptions& options, std::size_t count, rocksdb::ColumnFamilyHandle** families,
-                const rocksdb::Slice* keys, rocksdb::PinnableSlice* values, std::string* timestamps,
-                rocksdb::Status* statuses, bool sorted_input = false) override;
   rocksdb::Status IncreaseFullHistoryTsLow(rocksdb::ColumnFamilyHandle* family, std::string timestamp) override;
   rocksdb::Status GetFullHistoryTsLow(rocksdb::ColumnFamilyHandle* family, std::string* timestamp) override;
   rocksdb::Status GetUpdatesSince(rocksdb::SequenceNumber sequence,
@@ -117,33 +106,25 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status NewDefaultReplayer(const std::vector<rocksdb::ColumnFamilyHandle*>& families,
                                      std::unique_ptr<rocksdb::TraceReader>&& reader,
                                      std::unique_ptr<rocksdb::Replayer>* replayer) override;
-  rocksdb::Status DeleteFile(std::string name) override;
   rocksdb::Status TryCatchUpWithPrimary() override;
 
-  // --- Reads (db_read.cc)
-  using rocksdb::StackableDB::Get;
-  using rocksdb::StackableDB::GetEntity;
+  // --- Reads (db_read.cc); those of a timestamp are refused
   using rocksdb::StackableDB::GetMergeOperands;
   using rocksdb::StackableDB::KeyMayExist;
-  using rocksdb::StackableDB::MultiGet;
   using rocksdb::StackableDB::NewIterator;
+  using UniformDb::Get;
+  using UniformDb::GetEntity;
+  using UniformDb::MultiGet;
   rocksdb::Status Get(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family,
-                      const rocksdb::Slice& key, rocksdb::PinnableSlice* value) override;
+                      const rocksdb::Slice& key, rocksdb::PinnableSlice* value, std::string* timestamp) override;
   rocksdb::Status GetEntity(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family,
                             const rocksdb::Slice& key, rocksdb::PinnableWideColumns* columns) override;
   rocksdb::Status GetMergeOperands(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family,
                                    const rocksdb::Slice& key, rocksdb::PinnableSlice* operands,
                                    rocksdb::GetMergeOperandsOptions* operands_options, int* count) override;
-  std::vector<rocksdb::Status> MultiGet(const rocksdb::ReadOptions& options,
-                                        const std::vector<rocksdb::ColumnFamilyHandle*>& families,
-                                        const std::vector<rocksdb::Slice>& keys,
-                                        std::vector<std::string>* values) override;
-  void MultiGet(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family, std::size_t count,
-                const rocksdb::Slice* keys, rocksdb::PinnableSlice* values, rocksdb::Status* statuses,
-                bool sorted_input = false) override;
   void MultiGet(const rocksdb::ReadOptions& options, std::size_t count, rocksdb::ColumnFamilyHandle** families,
-                const rocksdb::Slice* keys, rocksdb::PinnableSlice* values, rocksdb::Status* statuses,
-                bool sorted_input = false) override;
+                const rocksdb::Slice* keys, rocksdb::PinnableSlice* values, std::string* timestamps,
+                rocksdb::Status* statuses, bool sorted_input = false) override;
   // Also verifies the spill store: every record of every live generation.
   rocksdb::Status VerifyChecksum() override { return VerifyChecksum(rocksdb::ReadOptions()); }
   rocksdb::Status VerifyChecksum(const rocksdb::ReadOptions& options) override;
@@ -159,14 +140,13 @@ class DbImpl final : public spillway::DB {
 
   // --- RocksDB's files, for callers that copy them (db_files.cc)
   rocksdb::Status DisableFileDeletions() override;
-  rocksdb::Status EnableFileDeletions(bool force) override;
   rocksdb::Status GetLiveFiles(std::vector<std::string>& files, std::uint64_t* manifest_bytes,
                                bool flush_memtable = true) override;
   rocksdb::Status GetLiveFilesStorageInfo(const rocksdb::LiveFilesStorageInfoOptions& options,
                                           std::vector<rocksdb::LiveFileStorageInfo>* files) override;
   rocksdb::Status GetLiveFilesChecksumInfo(rocksdb::FileChecksumList* files) override;
   void GetLiveFilesMetaData(std::vector<rocksdb::LiveFileMetaData>* files) override;
-  using rocksdb::StackableDB::GetColumnFamilyMetaData;
+  using UniformDb::GetColumnFamilyMetaData;
   void GetColumnFamilyMetaData(rocksdb::ColumnFamilyHandle* family, rocksdb::ColumnFamilyMetaData* metadata) override;
   void GetAllColumnFamilyMetaData(std::vector<rocksdb::ColumnFamilyMetaData>* metadata) override;
   rocksdb::Status GetSortedWalFiles(rocksdb::VectorLogPtr& files) override;
@@ -191,7 +171,6 @@ class DbImpl final : public spillway::DB {
   // --- Everything else (db_maintenance.cc, db_families.cc)
   using rocksdb::StackableDB::CompactFiles;
   using rocksdb::StackableDB::CompactRange;
-  using rocksdb::StackableDB::CreateColumnFamilyWithImport;
   using rocksdb::StackableDB::Flush;
   using rocksdb::StackableDB::GetIntProperty;
   using rocksdb::StackableDB::GetMapProperty;
@@ -199,7 +178,8 @@ class DbImpl final : public spillway::DB {
   using rocksdb::StackableDB::GetProperty;
   using rocksdb::StackableDB::IngestExternalFile;
   using rocksdb::StackableDB::IngestExternalFiles;
-  using rocksdb::StackableDB::SetOptions;
+  using UniformDb::CreateColumnFamilyWithImport;
+  using UniformDb::SetOptions;
   rocksdb::Status Close() override;
   rocksdb::Status PauseBackgroundWork() override;
   rocksdb::Status ContinueBackgroundWork() override;
@@ -210,10 +190,6 @@ class DbImpl final : public spillway::DB {
                                        std::vector<rocksdb::ColumnFamilyHandle*>* handles) override;
   rocksdb::Status CreateColumnFamilies(const std::vector<rocksdb::ColumnFamilyDescriptor>& families,
                                        std::vector<rocksdb::ColumnFamilyHandle*>* handles) override;
-  rocksdb::Status CreateColumnFamilyWithImport(const rocksdb::ColumnFamilyOptions& options, const std::string& name,
-                                               const rocksdb::ImportColumnFamilyOptions& import_options,
-                                               const rocksdb::ExportImportFilesMetaData& metadata,
-                                               rocksdb::ColumnFamilyHandle** handle) override;
   rocksdb::Status DropColumnFamily(rocksdb::ColumnFamilyHandle* family) override;
   rocksdb::Status DropColumnFamilies(const std::vector<rocksdb::ColumnFamilyHandle*>& families) override;
   rocksdb::Status DestroyColumnFamilyHandle(rocksdb::ColumnFamilyHandle* family) override;
@@ -228,6 +204,7 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status Flush(const rocksdb::FlushOptions& options, rocksdb::ColumnFamilyHandle* family) override;
   rocksdb::Status Flush(const rocksdb::FlushOptions& options,
                         const std::vector<rocksdb::ColumnFamilyHandle*>& families) override;
+  using UniformDb::FlushWAL;
   rocksdb::Status SyncWAL() override;
   rocksdb::Status FlushWAL(bool sync) override;
   rocksdb::Status IngestExternalFile(rocksdb::ColumnFamilyHandle* family, const std::vector<std::string>& files,
@@ -249,6 +226,19 @@ class DbImpl final : public spillway::DB {
                       std::map<std::string, std::string>* value) override;
 
  private:
+  // --- UniformDb
+  rocksdb::Status enable_file_deletions(bool force) override;
+  rocksdb::Status create_column_family_with_import(const rocksdb::ColumnFamilyDescriptor& family,
+                                                   const rocksdb::ImportColumnFamilyOptions& options,
+                                                   const ImportedFiles& files,
+                                                   rocksdb::ColumnFamilyHandle** handle) override;
+  std::vector<rocksdb::Status> multi_get_in_order(const rocksdb::ReadOptions& options,
+                                                  const std::vector<rocksdb::ColumnFamilyHandle*>& families,
+                                                  const std::vector<rocksdb::Slice>& keys,
+                                                  std::vector<std::string>* values) override;
+  void list_files(const std::function<void()>& list) override;
+  rocksdb::Status settle(bool abort_on_pause) override;
+
   rocksdb::Status shut_down();
   rocksdb::Status without_rollbacks(const std::function<rocksdb::Status()>& compact);
   rocksdb::DB* hand_out_root();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "spill/compat/rocksdb_calls.h"
 #include "spill/db/db_impl.h"
 #include "spill/main_db/external_files.h"
 
@@ -85,6 +86,11 @@ Status DbImpl::CompactFiles(const rocksdb::CompactionOptions& options, ColumnFam
       [&] { return base().CompactFiles(options, family, input, output_level, output_path_id, output, info); });
 }
 
+Status DbImpl::settle(bool abort_on_pause) {
+  if (abort_on_pause && rollbacks_.bring_back.pause().is_paused()) return Status::Aborted("background work is paused");
+  return Rollback();
+}
+
 // --- Calls that a StackableDB does not forward
 
 Status DbImpl::Resume() { return base().Resume(); }
@@ -108,11 +114,11 @@ Status DbImpl::IngestExternalFiles(const std::vector<rocksdb::IngestExternalFile
   auto linked = arguments;
   const bool may_move = main_.ingested_files().may_move();
   for (auto& argument : linked) {
-    if (!may_move && argument.options.move_files) return cannot_move();
-    if (!may_move || argument.options.move_files) continue;
-    if (Status status = files.copy(argument.external_files, &argument.external_files); !status.ok()) return status;
-    argument.options.move_files = true;  // of the copies
-    argument.options.failed_move_fall_back_to_copy = true;
+    if (!may_move && moves_or_links(argument.options)) return cannot_move();
+    if (!may_move || moves_or_links(argument.options)) continue;
+    std::vector<std::string> copies;
+    if (Status status = files.copy(argument.external_files, &copies); !status.ok()) return status;
+    ingest_copies(copies, &argument);
   }
   const bool may_flush =
       std::ranges::all_of(arguments, [](const auto& one) { return one.options.allow_blocking_flush; });

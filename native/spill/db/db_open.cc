@@ -9,6 +9,9 @@
 #include <system_error>
 #include <utility>
 
+#include "spill/compat/db_out.h"
+#include "spill/compat/library_version.h"
+#include "spill/compat/rocksdb_calls.h"
 #include "spill/db/db_impl.h"
 #include "spill/db/recovery.h"
 #include "spill/main_db/binding.h"
@@ -33,7 +36,8 @@ Status refuse(const rocksdb::DBOptions& options) {
   if (options.wal_filter != nullptr) return no("wal_filter: it has one of its own");
   if (options.allow_mmap_writes) return no("allow_mmap_writes: RocksDB's log could not be made durable on demand");
   if (options.allow_ingest_behind) return no("allow_ingest_behind: what is brought back is newer, not older");
-  return {};
+  const std::string refused = spill::refused_option(options);
+  return refused.empty() ? Status() : no(refused.c_str());
 }
 
 // RocksDB removes files that it does not know from its own directories.
@@ -272,7 +276,7 @@ class Opening {
     options.avoid_flush_during_recovery = false;
     if (is_there) options.wal_filter = main_.order->filter(survivors);
     rocksdb::DB* opened = nullptr;
-    const Status status = rocksdb::DB::Open(options, name_, families, handles, &opened);
+    const Status status = rocksdb::DB::Open(options, name_, families, handles, spill::DbOut(&opened));
     if (status.ok()) base->reset(opened, [env](const rocksdb::DB* one) { delete one; });  // destroyed before its Env
     return status;
   }
@@ -309,6 +313,7 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
                 const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
                 std::vector<rocksdb::ColumnFamilyHandle*>* handles, DB** db) {
   *db = nullptr;
+  if (Status status = spill::check_loaded_rocksdb(); !status.ok()) return status;
   if (Status status = check(spill); !status.ok()) return status;
   if (Status status = refuse(options); !status.ok()) return status;
   if (Status status = check_directories(options, spill, name, column_families); !status.ok()) return status;

@@ -1,4 +1,7 @@
 // Reads: see read/reader.h.
+#include <algorithm>
+
+#include "spill/compat/refusals.h"
 #include "spill/db/db_impl.h"
 
 namespace spillway::spill {
@@ -9,23 +12,24 @@ using rocksdb::ReadOptions;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-Status DbImpl::Get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key, PinnableSlice* value) {
+Status DbImpl::Get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key, PinnableSlice* value,
+                   std::string* timestamp) {
+  if (timestamp != nullptr) return refuse("Get with a timestamp", kNoTimestamps);
   return reader_.get(options, family, key, value);
 }
 
-std::vector<Status> DbImpl::MultiGet(const ReadOptions& options, const std::vector<ColumnFamilyHandle*>& families,
-                                     const std::vector<Slice>& keys, std::vector<std::string>* values) {
+std::vector<Status> DbImpl::multi_get_in_order(const ReadOptions& options,
+                                               const std::vector<ColumnFamilyHandle*>& families,
+                                               const std::vector<Slice>& keys, std::vector<std::string>* values) {
   return reader_.multi_get(options, families, keys, values);
 }
 
-void DbImpl::MultiGet(const ReadOptions& options, ColumnFamilyHandle* family, std::size_t count, const Slice* keys,
-                      PinnableSlice* values, Status* statuses, bool sorted_input) {
-  std::vector<ColumnFamilyHandle*> families(count, family);
-  reader_.multi_get(options, {count, families.data(), keys, values, statuses}, sorted_input);
-}
-
 void DbImpl::MultiGet(const ReadOptions& options, std::size_t count, ColumnFamilyHandle** families, const Slice* keys,
-                      PinnableSlice* values, Status* statuses, bool sorted_input) {
+                      PinnableSlice* values, std::string* timestamps, Status* statuses, bool sorted_input) {
+  if (timestamps != nullptr) {
+    std::fill_n(statuses, count, refuse("MultiGet with timestamps", kNoTimestamps));
+    return;
+  }
   reader_.multi_get(options, {count, families, keys, values, statuses}, sorted_input);
 }
 

@@ -1,11 +1,11 @@
-// The calls of a rocksdb::DB that cannot be correct with a spill store. Each returns NotSupported, its name, and the
-// reason.
+// The calls of a rocksdb::DB that cannot be correct with a spill store. Those of some versions of RocksDB alone are in
+// compat/uniform_db.cc.
 #include <rocksdb/trace_reader_writer.h>
 #include <rocksdb/utilities/replayer.h>
 
-#include <algorithm>
 #include <string>
 
+#include "spill/compat/refusals.h"
 #include "spill/db/db_impl.h"
 
 namespace spillway::spill {
@@ -18,76 +18,50 @@ using rocksdb::Slice;
 using rocksdb::Status;
 using rocksdb::WriteOptions;
 
-constexpr const char* kTimestamps = "user-defined timestamps are not supported";
 constexpr const char* kNotInTheLog =
     "diverted writes are not in RocksDB's log; use Rollback, Flush or CreateCheckpoint";
 constexpr const char* kNotInATrace = "a trace of RocksDB would miss diverted writes";
-
-Status refuse(const char* call, const char* why) {
-  return Status::NotSupported("spillway::DB does not support " + std::string(call) + ": " + why);
-}
 
 }  // namespace
 
 // --- User-defined timestamps
 
 Status DbImpl::Put(const WriteOptions&, ColumnFamilyHandle*, const Slice&, const Slice&, const Slice&) {
-  return refuse("Put with a timestamp", kTimestamps);
+  return refuse("Put with a timestamp", kNoTimestamps);
 }
 
 Status DbImpl::Delete(const WriteOptions&, ColumnFamilyHandle*, const Slice&, const Slice&) {
-  return refuse("Delete with a timestamp", kTimestamps);
+  return refuse("Delete with a timestamp", kNoTimestamps);
 }
 
 Status DbImpl::SingleDelete(const WriteOptions&, ColumnFamilyHandle*, const Slice&, const Slice&) {
-  return refuse("SingleDelete with a timestamp", kTimestamps);
+  return refuse("SingleDelete with a timestamp", kNoTimestamps);
 }
 
 Status DbImpl::DeleteRange(const WriteOptions&, ColumnFamilyHandle*, const Slice&, const Slice&, const Slice&) {
-  return refuse("DeleteRange with a timestamp", kTimestamps);
+  return refuse("DeleteRange with a timestamp", kNoTimestamps);
 }
 
 Status DbImpl::Merge(const WriteOptions&, ColumnFamilyHandle*, const Slice&, const Slice&, const Slice&) {
-  return refuse("Merge with a timestamp", kTimestamps);
-}
-
-Status DbImpl::Get(const ReadOptions&, ColumnFamilyHandle*, const Slice&, PinnableSlice*, std::string*) {
-  return refuse("Get with a timestamp", kTimestamps);
-}
-
-std::vector<Status> DbImpl::MultiGet(const ReadOptions&, const std::vector<ColumnFamilyHandle*>&,
-                                     const std::vector<Slice>& keys, std::vector<std::string>* values,
-                                     std::vector<std::string>*) {
-  values->resize(keys.size());
-  return std::vector<Status>(keys.size(), refuse("MultiGet with timestamps", kTimestamps));
-}
-
-void DbImpl::MultiGet(const ReadOptions&, ColumnFamilyHandle*, std::size_t count, const Slice*, PinnableSlice*,
-                      std::string*, Status* statuses, bool) {
-  std::fill_n(statuses, count, refuse("MultiGet with timestamps", kTimestamps));
-}
-
-void DbImpl::MultiGet(const ReadOptions&, std::size_t count, ColumnFamilyHandle**, const Slice*, PinnableSlice*,
-                      std::string*, Status* statuses, bool) {
-  std::fill_n(statuses, count, refuse("MultiGet with timestamps", kTimestamps));
+  return refuse("Merge with a timestamp", kNoTimestamps);
 }
 
 Status DbImpl::IncreaseFullHistoryTsLow(ColumnFamilyHandle*, std::string) {
-  return refuse("IncreaseFullHistoryTsLow", kTimestamps);
+  return refuse("IncreaseFullHistoryTsLow", kNoTimestamps);
 }
 
 Status DbImpl::GetFullHistoryTsLow(ColumnFamilyHandle*, std::string*) {
-  return refuse("GetFullHistoryTsLow", kTimestamps);
+  return refuse("GetFullHistoryTsLow", kNoTimestamps);
 }
 
 // --- Kinds of values that the spill store does not keep
 
 Status DbImpl::PutEntity(const WriteOptions&, ColumnFamilyHandle*, const Slice&, const rocksdb::WideColumns&) {
-  return refuse("PutEntity", "the spill store keeps no wide columns");
+  return refuse("PutEntity", kNoWideColumns);
 }
 
 Status DbImpl::GetEntity(const ReadOptions&, ColumnFamilyHandle*, const Slice&, rocksdb::PinnableWideColumns*) {
-  return refuse("GetEntity", "the spill store keeps no wide columns");
+  return refuse("GetEntity", kNoWideColumns);
 }
 
 Status DbImpl::GetMergeOperands(const ReadOptions&, ColumnFamilyHandle*, const Slice&, PinnableSlice*,
@@ -118,10 +92,6 @@ Status DbImpl::NewDefaultReplayer(const std::vector<ColumnFamilyHandle*>&, std::
 }
 
 // --- The rest
-
-Status DbImpl::DeleteFile(std::string) {
-  return refuse("DeleteFile", "older versions of diverted keys would be visible again; use DeleteRange");
-}
 
 Status DbImpl::TryCatchUpWithPrimary() {
   return refuse("TryCatchUpWithPrimary", "it is for a secondary instance, which a spillway::DB cannot be");

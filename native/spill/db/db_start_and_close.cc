@@ -32,7 +32,7 @@ ValueReader values_of(const OpenedParts& parts, rocksdb::DB& base) {
 }  // namespace
 
 DbImpl::DbImpl(const std::shared_ptr<rocksdb::DB>& base, const SpillOptions& options, const OpenedParts& parts)
-    : spillway::DB(base),
+    : UniformDb(base),
       telemetry_(options.listeners, base->GetDBOptions().info_log),
       live_(parts.store),
       main_(*base, parts.main, live_.families(), telemetry_),

@@ -30,7 +30,8 @@ Status check_supported(const rocksdb::ColumnFamilyDescriptor& family) {
   }
   // With it a put may modify a value in place, and RocksDB has no snapshots.
   if (family.options.inplace_update_support) return no("inplace_update_support");
-  return {};
+  const std::string refused = refused_option(family.options);
+  return refused.empty() ? Status() : no(refused.c_str());
 }
 
 Status Families::add(const std::vector<Handle*>& handles) {
@@ -77,26 +78,32 @@ Status Families::create(const rocksdb::ColumnFamilyDescriptor& family, Handle** 
 }
 
 Status Families::create_with_import(const rocksdb::ColumnFamilyDescriptor& family,
-                                    const rocksdb::ImportColumnFamilyOptions& options,
-                                    const rocksdb::ExportImportFilesMetaData& metadata, Handle** handle) {
+                                    const rocksdb::ImportColumnFamilyOptions& options, const ImportedFiles& exported,
+                                    Handle** handle) {
   const std::string& directory = rollbacks_.bring_back.sorted_directory();
   return create_by(family, handle, [&](const rocksdb::ColumnFamilyOptions& raised) {
     ExternalFiles files(main_.db().GetEnv()->GetFileSystem(), directory);
-    auto linked = metadata;
+    std::vector<rocksdb::ExportImportFilesMetaData> linked;
+    for (const auto* one : exported) linked.push_back(*one);
     auto with_links = options;
     const bool may_move = main_.ingested_files().may_move();
     if (options.move_files && !may_move) return cannot_move();
     if (!options.move_files && may_move) {
-      for (auto& file : linked.files) {
-        std::vector<std::string> copies;
-        if (Status status = files.copy({file.db_path + "/" + file.name}, &copies); !status.ok()) return status;
-        file.db_path = directory;
-        file.name = copies.front().substr(directory.size());
+      for (auto& one : linked) {
+        for (auto& file : one.files) {
+          std::vector<std::string> copies;
+          if (Status status = files.copy({file.db_path + "/" + file.name}, &copies); !status.ok()) return status;
+          file.db_path = directory;
+          file.name = copies.front().substr(directory.size());
+        }
       }
       with_links.move_files = true;  // of the copies
     }
-    return rollbacks_.main_only.run_raising_sequence(
-        [&] { return main_.db().CreateColumnFamilyWithImport(raised, family.name, with_links, linked, handle); });
+    ImportedFiles to_import;
+    for (const auto& one : linked) to_import.push_back(&one);
+    return rollbacks_.main_only.run_raising_sequence([&] {
+      return create_column_family_with_import(main_.db(), {family.name, raised}, with_links, to_import, handle);
+    });
   });
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/mutex.h"
 #include "spill/commit/commits.h"
+#include "spill/compat/rocksdb_calls.h"
 #include "spill/live/live_set.h"
 #include "spill/main_db/handle_watcher.h"
 #include "spill/main_db/main_db.h"
@@ -49,8 +50,8 @@ class Families {
 
   rocksdb::Status create(const rocksdb::ColumnFamilyDescriptor& family, Handle** handle);
   rocksdb::Status create_with_import(const rocksdb::ColumnFamilyDescriptor& family,
-                                     const rocksdb::ImportColumnFamilyOptions& options,
-                                     const rocksdb::ExportImportFilesMetaData& metadata, Handle** handle);
+                                     const rocksdb::ImportColumnFamilyOptions& options, const ImportedFiles& exported,
+                                     Handle** handle);
   rocksdb::Status drop(Handle* family);
   rocksdb::Status destroy_handle(Handle* family);
 

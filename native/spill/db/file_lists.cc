@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include "spill/compat/rocksdb_calls.h"
+
 namespace spillway::spill {
 
 using rocksdb::ColumnFamilyHandle;
@@ -72,7 +74,7 @@ Status FileLists::disable_file_deletions() {
 
 Status FileLists::enable_file_deletions(bool force) {
   const Status copied = copying_.end(force);
-  const Status enabled = main_.db().EnableFileDeletions(force);
+  const Status enabled = spill::enable_file_deletions(main_.db(), force);
   return copied.ok() ? enabled : copied;
 }
 
@@ -112,7 +114,7 @@ Status FileLists::list_without_logs(rocksdb::LiveFilesStorageInfoOptions options
 }
 
 // A thread that does not copy files gets the current list, without RocksDB's memtables.
-Status FileLists::list_files(const std::function<Status()>& list) {
+Status FileLists::list_whole(const std::function<Status()>& list) {
   if (!copying_.is_this_thread()) return list();
   const auto list_though_paused = [&] {  // nothing can be flushed during a pause, and RocksDB does not wait here
     copying_.note_failure(Status::Aborted("background work is paused, so the lists of files were not whole",
@@ -129,19 +131,26 @@ Status FileLists::list_files(const std::function<Status()>& list) {
   return status;
 }
 
+void FileLists::list_files(const std::function<void()>& list) {
+  (void)list_whole([&] {
+    list();
+    return Status();
+  });
+}
+
 Status FileLists::get_live_files_checksum_info(rocksdb::FileChecksumList* files) {
-  return list_files([&] { return main_.db().GetLiveFilesChecksumInfo(files); });
+  return list_whole([&] { return main_.db().GetLiveFilesChecksumInfo(files); });
 }
 
 void FileLists::get_live_files_meta_data(std::vector<rocksdb::LiveFileMetaData>* files) {
-  (void)list_files([&] {
+  (void)list_whole([&] {
     main_.db().GetLiveFilesMetaData(files);
     return Status();
   });
 }
 
 void FileLists::get_column_family_meta_data(ColumnFamilyHandle* family, rocksdb::ColumnFamilyMetaData* metadata) {
-  (void)list_files([&] {
+  (void)list_whole([&] {
     main_.db().GetColumnFamilyMetaData(family, metadata);
     if (!copying_.is_this_thread() || live_.families().of(family->GetID()).is_dropped) return Status();
     show_current(main_.db(), metadata);
@@ -150,7 +159,7 @@ void FileLists::get_column_family_meta_data(ColumnFamilyHandle* family, rocksdb:
 }
 
 void FileLists::get_all_column_family_meta_data(std::vector<rocksdb::ColumnFamilyMetaData>* metadata) {
-  (void)list_files([&] {
+  (void)list_whole([&] {
     main_.db().GetAllColumnFamilyMetaData(metadata);
     std::erase_if(*metadata, [](const rocksdb::ColumnFamilyMetaData& one) { return is_guard(one.name); });
     return Status();

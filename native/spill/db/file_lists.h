@@ -34,6 +34,9 @@ class FileLists {
   rocksdb::Status get_sorted_wal_files(rocksdb::VectorLogPtr& files);
   rocksdb::Status get_current_wal_file(std::unique_ptr<rocksdb::LogFile>* file);
 
+  // Any other list of RocksDB's files, with the contract of those above.
+  void list_files(const std::function<void()>& list);
+
   // --- Called in the commit queue
   // Runs `call` when everything is in tables. `flushes`: RocksDB must flush by itself, because it has families that
   // this library does not know.
@@ -44,7 +47,7 @@ class FileLists {
 
  private:
   // Runs `list`. If this thread copies files, first brings back every acknowledged write.
-  rocksdb::Status list_files(const std::function<rocksdb::Status()>& list);
+  rocksdb::Status list_whole(const std::function<rocksdb::Status()>& list);
   bool knows_every_family() const;
   rocksdb::Status have_logs_grown_to(std::uint64_t bytes, bool* result);
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "spill/compat/db_out.h"
 #include "spill/main_db/binding.h"
 #include "spillway/db.h"
 
@@ -33,34 +34,36 @@ Status refuse_guarded(const DBOptions& options, const std::string& name, const s
 Status DB::OpenForReadOnly(const Options& options, const std::string& name, rocksdb::DB** db,
                            bool error_if_wal_file_exists) {
   const Status status = refuse_guarded(options, name, "OpenForReadOnly");
-  return status.ok() ? rocksdb::DB::OpenForReadOnly(options, name, db, error_if_wal_file_exists) : status;
+  return status.ok() ? rocksdb::DB::OpenForReadOnly(options, name, spill::DbOut(db), error_if_wal_file_exists) : status;
 }
 
 Status DB::OpenForReadOnly(const DBOptions& options, const std::string& name, const Families& column_families,
                            Handles* handles, rocksdb::DB** db, bool error_if_wal_file_exists) {
   const Status status = refuse_guarded(options, name, "OpenForReadOnly");
-  return status.ok()
-             ? rocksdb::DB::OpenForReadOnly(options, name, column_families, handles, db, error_if_wal_file_exists)
-             : status;
+  return status.ok() ? rocksdb::DB::OpenForReadOnly(options, name, column_families, handles, spill::DbOut(db),
+                                                    error_if_wal_file_exists)
+                     : status;
 }
 
 Status DB::OpenAsSecondary(const Options& options, const std::string& name, const std::string& secondary_path,
                            rocksdb::DB** db) {
   const Status status = refuse_guarded(options, name, "OpenAsSecondary");
-  return status.ok() ? rocksdb::DB::OpenAsSecondary(options, name, secondary_path, db) : status;
+  return status.ok() ? rocksdb::DB::OpenAsSecondary(options, name, secondary_path, spill::DbOut(db)) : status;
 }
 
 Status DB::OpenAsSecondary(const DBOptions& options, const std::string& name, const std::string& secondary_path,
                            const Families& column_families, Handles* handles, rocksdb::DB** db) {
   const Status status = refuse_guarded(options, name, "OpenAsSecondary");
-  return status.ok() ? rocksdb::DB::OpenAsSecondary(options, name, secondary_path, column_families, handles, db)
-                     : status;
+  return status.ok()
+             ? rocksdb::DB::OpenAsSecondary(options, name, secondary_path, column_families, handles, spill::DbOut(db))
+             : status;
 }
 
 Status DB::OpenAndTrimHistory(const DBOptions& options, const std::string& name, const Families& column_families,
                               Handles* handles, rocksdb::DB** db, std::string trim_ts) {
   const Status status = refuse_guarded(options, name, "OpenAndTrimHistory");
-  return status.ok() ? rocksdb::DB::OpenAndTrimHistory(options, name, column_families, handles, db, std::move(trim_ts))
+  return status.ok() ? rocksdb::DB::OpenAndTrimHistory(options, name, column_families, handles, spill::DbOut(db),
+                                                       std::move(trim_ts))
                      : status;
 }
 
@@ -82,11 +85,10 @@ Status DB::AbandonSpilled(const DBOptions& options, const std::string& name, con
   for (const std::string& one : known) {
     if (spill::is_guard(one)) families.emplace_back(one, spill::guard_options());
   }
-  rocksdb::DB* opened = nullptr;
+  std::unique_ptr<rocksdb::DB> db;
   Handles handles;
-  Status status = rocksdb::DB::Open(options, name, families, &handles, &opened);
+  Status status = rocksdb::DB::Open(options, name, families, &handles, spill::DbOut(&db));
   if (!status.ok()) return status;
-  const std::unique_ptr<rocksdb::DB> db(opened);
   for (std::size_t i = wanted; i < handles.size() && status.ok(); ++i) status = db->DropColumnFamily(handles[i]);
   for (ColumnFamilyHandle* handle : handles) (void)db->DestroyColumnFamilyHandle(handle);
   const Status closed = db->Close();

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "spill/compat/rocksdb_calls.h"
 #include "spill/read/merged_iterator.h"
 
 namespace spillway::spill {
@@ -71,6 +72,7 @@ class ViewIterator final : public rocksdb::Iterator {
 }  // namespace
 
 ReadOptions main_options(ReadOptions options, const std::shared_ptr<const Generations>& generations) {
+  prepare_values(options);
   if (is_empty(generations)) return options;
   options.total_order_seek = true;
   options.auto_prefix_mode = false;

@@ -26,6 +26,9 @@ BatchTraits classify(const rocksdb::WriteBatch& batch, const LiveSet& live) {
       case Op::put_entity:
         cannot_divert("PutEntity");
         break;
+      case Op::timed_put:
+        cannot_divert("TimedPut");
+        break;
       case Op::blob_index:
         cannot_divert("a blob index");
         break;

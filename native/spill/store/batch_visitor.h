@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "spill/compat/uniform_handler.h"
+
 namespace spillway::spill {
 
 enum class OperationKind : std::uint8_t {
@@ -15,6 +17,7 @@ enum class OperationKind : std::uint8_t {
   remove_range,
   put_entity,
   blob_index,
+  timed_put,           // TimedPut, of RocksDB 9.1 and later
   log_data,            // PutLogData: for the write-ahead log alone
   transaction_marker,  // prepare, commit or rollback of a two-phase commit
   timestamped_commit,
@@ -31,7 +34,8 @@ struct BatchOperation {
   // One key is written, so that `family` and `key` say which.
   bool has_key() const {
     return kind == OperationKind::put || kind == OperationKind::remove || kind == OperationKind::single_remove ||
-           kind == OperationKind::merge || kind == OperationKind::put_entity || kind == OperationKind::blob_index;
+           kind == OperationKind::merge || kind == OperationKind::put_entity || kind == OperationKind::blob_index ||
+           kind == OperationKind::timed_put;
   }
 };
 
@@ -39,6 +43,9 @@ struct BatchOperation {
 inline rocksdb::Status unknown_operation(const BatchOperation& operation) {
   if (operation.kind == OperationKind::put_entity) {
     return rocksdb::Status::NotSupported("a wide-column entity in a batch that may not have one");
+  }
+  if (operation.kind == OperationKind::timed_put) {
+    return rocksdb::Status::NotSupported("a TimedPut in a batch that may not have one");
   }
   return rocksdb::Status::InvalidArgument("an operation that this batch may not have");
 }
@@ -49,7 +56,7 @@ template <typename Visit>
 rocksdb::Status visit_batch(const rocksdb::WriteBatch& batch, const Visit& visit) {
   using rocksdb::Slice;
   using rocksdb::Status;
-  class Visitor final : public rocksdb::WriteBatch::Handler {
+  class Visitor final : public UniformHandler {
    public:
     explicit Visitor(const Visit& visit) : visit_(visit) {}
     Status PutCF(std::uint32_t family, const Slice& key, const Slice& value) override {
@@ -60,6 +67,9 @@ rocksdb::Status visit_batch(const rocksdb::WriteBatch& batch, const Visit& visit
     }
     Status PutBlobIndexCF(std::uint32_t family, const Slice& key, const Slice& index) override {
       return visit_(BatchOperation{OperationKind::blob_index, family, key, index});
+    }
+    Status timed_put(std::uint32_t family, const Slice& key, const Slice& value) override {
+      return visit_(BatchOperation{OperationKind::timed_put, family, key, value});
     }
     Status DeleteCF(std::uint32_t family, const Slice& key) override {
       return visit_(BatchOperation{OperationKind::remove, family, key, {}});

@@ -56,9 +56,9 @@ class OptimisticTransaction final : public SpillTransaction {
   void release(const Key&) override {}
 };
 
-class OptimisticDb final : public spillway::OptimisticTransactionDB {
+class OptimisticDb final : public UniformOptimisticDb {
  public:
-  explicit OptimisticDb(DbImpl* db) : OptimisticTransactionDB(db), spill_(*db) {}
+  explicit OptimisticDb(DbImpl* db) : UniformOptimisticDb(db), spill_(*db) {}
 
   rocksdb::Transaction* BeginTransaction(const rocksdb::WriteOptions& options,
                                          const rocksdb::OptimisticTransactionOptions& transaction,

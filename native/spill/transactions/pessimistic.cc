@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "spill/compat/refusals.h"
+#include "spill/compat/rocksdb_calls.h"
 #include "spill/store/batch_visitor.h"
 
 namespace spillway::spill {
@@ -268,7 +270,8 @@ Status refuse(const rocksdb::TransactionDBOptions& options) {
   }
   if (options.lock_mgr_handle != nullptr) return no("lock_mgr_handle: keys are locked one by one");
   if (options.custom_mutex_factory != nullptr) return no("custom_mutex_factory: its locks are the standard library's");
-  return {};
+  const std::string refused = spill::refused_option(options);
+  return refused.empty() ? Status() : no(refused.c_str());
 }
 
 void give(DB* opened, const rocksdb::TransactionDBOptions& transactions, TransactionDB** db) {

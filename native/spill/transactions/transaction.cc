@@ -1,7 +1,9 @@
 #include "spill/transactions/transaction.h"
 
 #include <algorithm>
+#include <memory>
 
+#include "spill/compat/refusals.h"
 #include "spill/store/batch_visitor.h"
 
 namespace spillway::spill {
@@ -9,20 +11,44 @@ namespace spillway::spill {
 using rocksdb::PinnableSlice;
 using rocksdb::Status;
 
-Status refuse_in_transaction(const char* call, const char* why) {
-  return Status::NotSupported("a transaction of spillway does not support " + std::string(call) + ": " + why);
-}
-
 namespace {
 
 constexpr const char* kTwoPhases = "two-phase commit is not supported; use Commit";
-constexpr const char* kTimestamps = "user-defined timestamps are not supported";
 
 std::string joined(const rocksdb::SliceParts& parts) {
   std::string all;
   for (int i = 0; i < parts.num_parts; ++i) all.append(parts.parts[i].data(), parts.parts[i].size());
   return all;
 }
+
+// An iterator over at most one key, to have RocksDB merge a batch onto it.
+class OneKey final : public rocksdb::Iterator {
+ public:
+  // `value`: null if the key does not exist. The arguments outlive the iterator.
+  OneKey(const rocksdb::Comparator& order, const rocksdb::Slice& key, const PinnableSlice* value)
+      : order_(order), key_(key), value_(value) {}
+
+  bool Valid() const override { return is_at_key_; }
+  void SeekToFirst() override { is_at_key_ = value_ != nullptr; }
+  void SeekToLast() override { is_at_key_ = value_ != nullptr; }
+  void Seek(const rocksdb::Slice& target) override {
+    is_at_key_ = value_ != nullptr && order_.Compare(target, key_) <= 0;
+  }
+  void SeekForPrev(const rocksdb::Slice& target) override {
+    is_at_key_ = value_ != nullptr && order_.Compare(target, key_) >= 0;
+  }
+  void Next() override { is_at_key_ = false; }
+  void Prev() override { is_at_key_ = false; }
+  rocksdb::Slice key() const override { return key_; }
+  rocksdb::Slice value() const override { return *value_; }
+  Status status() const override { return {}; }
+
+ private:
+  const rocksdb::Comparator& order_;
+  const rocksdb::Slice key_;
+  const PinnableSlice* const value_;
+  bool is_at_key_ = false;
+};
 
 // Reads a value into a string.
 template <typename Read>
@@ -37,7 +63,6 @@ Status read_string(std::string* value, const Read& read) {
 
 SpillTransaction::SpillTransaction(DbImpl& db, const rocksdb::WriteOptions& options)
     : db_(db),
-      reader_(db),
       options_(options),
       batch_(db.DefaultColumnFamily()->GetComparator(), 0, /*overwrite_key=*/true),
       began_(std::chrono::steady_clock::now()) {}
@@ -170,8 +195,43 @@ void SpillTransaction::UndoGetForUpdate(Family* family, const Slice& key) {
 
 // --- Reads
 
+// Not by the batch's GetFromBatchAndDB: from RocksDB 8.6 on it reads RocksDB itself, past the spill store.
 Status SpillTransaction::Get(const ReadOptions& options, Family* family, const Slice& key, PinnableSlice* value) {
-  return batch_.GetFromBatchAndDB(&reader_, options, family, key, value);
+  if (family == nullptr) family = default_family();
+  if (batch_.GetWriteBatch()->Count() == 0) return db_.Get(options, family, key, value);
+  const std::unique_ptr<rocksdb::WBWIIterator> written(batch_.NewIterator(family));
+  written->Seek(key);
+  const auto is_of_key = [&] { return written->Valid() && written->Entry().key == key; };
+  if (!is_of_key()) return db_.Get(options, family, key, value);
+  const rocksdb::WriteEntry entry = written->Entry();
+  written->Next();
+  if (is_of_key()) return get_merged(options, family, key, value);
+  switch (entry.type) {
+    case rocksdb::kPutRecord:
+      value->Reset();
+      value->PinSelf(entry.value);  // a copy: the batch is gone after the commit
+      return {};
+    case rocksdb::kDeleteRecord:
+    case rocksdb::kSingleDeleteRecord:
+      return Status::NotFound();
+    default:
+      return get_merged(options, family, key, value);
+  }
+}
+
+Status SpillTransaction::get_merged(const ReadOptions& options, Family* family, const Slice& key,
+                                    PinnableSlice* value) {
+  PinnableSlice below;
+  const Status found = db_.Get(options, family, key, &below);
+  if (!found.ok() && !found.IsNotFound()) return found;
+  auto one = std::make_unique<OneKey>(*family->GetComparator(), key, found.ok() ? &below : nullptr);
+  const std::unique_ptr<rocksdb::Iterator> merged(batch_.NewIteratorWithBase(family, one.release(), &options));
+  merged->Seek(key);
+  if (!merged->status().ok()) return merged->status();
+  if (!merged->Valid() || merged->key() != key) return Status::NotFound();
+  value->Reset();
+  value->PinSelf(merged->value());
+  return {};
 }
 
 Status SpillTransaction::Get(const ReadOptions& options, Family* family, const Slice& key, std::string* value) {
@@ -389,10 +449,10 @@ Status SpillTransaction::SetName(const rocksdb::TransactionName&) {
   return refuse_in_transaction("SetName", kTwoPhases);
 }
 Status SpillTransaction::SetReadTimestampForValidation(rocksdb::TxnTimestamp) {
-  return refuse_in_transaction("SetReadTimestampForValidation", kTimestamps);
+  return refuse_in_transaction("SetReadTimestampForValidation", kNoTimestamps);
 }
 Status SpillTransaction::SetCommitTimestamp(rocksdb::TxnTimestamp) {
-  return refuse_in_transaction("SetCommitTimestamp", kTimestamps);
+  return refuse_in_transaction("SetCommitTimestamp", kNoTimestamps);
 }
 
 }  // namespace spillway::spill

@@ -15,35 +15,14 @@
 #include <vector>
 
 #include "spill/commit/key_versions.h"
+#include "spill/compat/uniform_transaction.h"
 #include "spill/db/db_impl.h"
 
 namespace spillway::spill {
 
-rocksdb::Status refuse_in_transaction(const char* call, const char* why);
-
-// The database through which a batch with an index reads. It finds keys in both stores. RocksDB itself is used only for
-// the info log of its merge operators.
-class BatchReader final : public rocksdb::StackableDB {
+class SpillTransaction : public UniformTransaction {
  public:
-  explicit BatchReader(DbImpl& db)
-      : StackableDB(std::shared_ptr<rocksdb::DB>(&db.base(), [](rocksdb::DB*) {})), db_(db) {}
-  using rocksdb::StackableDB::Get;
-  rocksdb::Status Get(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family,
-                      const rocksdb::Slice& key, rocksdb::PinnableSlice* value) override {
-    return db_.Get(options, family, key, value);
-  }
-
- private:
-  DbImpl& db_;
-};
-
-class SpillTransaction : public rocksdb::Transaction {
- public:
-  using Family = rocksdb::ColumnFamilyHandle;
-  using Slice = rocksdb::Slice;
   using SliceParts = rocksdb::SliceParts;
-  using Status = rocksdb::Status;
-  using ReadOptions = rocksdb::ReadOptions;
 
   SpillTransaction(DbImpl& db, const rocksdb::WriteOptions& options);
   ~SpillTransaction() override = default;
@@ -186,6 +165,8 @@ class SpillTransaction : public rocksdb::Transaction {
 
   // Subtracts that many reads and writes of the key. Keys without any are released.
   void untrack(const Key& key, std::uint64_t reads, std::uint64_t writes);
+  // The value of a key that the batch merges: RocksDB's merge of the batch onto the value below it.
+  Status get_merged(const ReadOptions& options, Family* family, const Slice& key, rocksdb::PinnableSlice* value);
   Family* default_family() const { return db_.DefaultColumnFamily(); }
   Status try_lock(Family* family, const Slice& key, bool read_only, bool exclusive, bool do_validate,
                   bool assume_tracked);
@@ -199,7 +180,6 @@ class SpillTransaction : public rocksdb::Transaction {
   }
 
   DbImpl& db_;
-  BatchReader reader_;
   rocksdb::WriteOptions options_;
   rocksdb::WriteBatchWithIndex batch_;
   rocksdb::WriteBatch commit_time_batch_;

@@ -18,6 +18,9 @@
 #include <string>
 #include <vector>
 
+#if __has_include("spillway/rocksdb_version.h")  // an installed library's: refuses headers of another RocksDB
+#include "spillway/rocksdb_version.h"
+#endif
 #include "spillway/options.h"
 #include "spillway/statistics.h"
 
@@ -62,6 +65,12 @@ class DB : public rocksdb::StackableDB {
                                             const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
                                             std::vector<rocksdb::ColumnFamilyHandle*>* handles, rocksdb::DB** db,
                                             std::string trim_ts);
+  // NotSupported: a follower reads what the database writes from then on, which may be diverted at any time.
+  template <typename... Arguments>
+  static rocksdb::Status OpenAsFollower(const Arguments&...) {
+    return rocksdb::Status::NotSupported(
+        "spillway::DB does not support OpenAsFollower: it would not see diverted writes");
+  }
   // Leaves out Spillway's guards.
   static rocksdb::Status ListColumnFamilies(const rocksdb::DBOptions& options, const std::string& name,
                                             std::vector<std::string>* column_families);
