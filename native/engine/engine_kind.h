@@ -59,6 +59,9 @@ struct EngineKind {
   bool is_movable = true;
   // Whether it has scans, deletes and batches and keeps values; else it has only puts and gets of values of one size.
   bool is_store = true;
+  // The compression of the tables with these options, such as "lz4"; its default may depend on version and build. Null:
+  // the engine's options say it. REQUIRES: check() is ok.
+  std::string (*compression)(const EngineSpec& spec) = nullptr;
 };
 
 }  // namespace spillway::engine

@@ -12,14 +12,12 @@ from typing import Any
 
 from spillway.compare.metrics import table
 from spillway.compare.sides import Side
+from spillway.plan.compression import algorithm, default_of, option_of
 
 Document = dict[str, Any]
 Conditions = dict[str, Any]  # name → value
 
-ENGINE_DEFAULT = "the engine's default"
-# What an engine does where the plan is silent. RocksDB's default is its build's and its version's.
-_COMPRESSION_OPTION = {"wiredtiger": "engine.options.block_compressor"}
-_COMPRESSION_DEFAULT = {"leveldb": "snappy", "leveldb-vlog": "snappy", "wiredtiger": "none", "raw": "none"}
+ENGINE_DEFAULT = "the engine's default"  # RocksDB's is its build's and its version's
 
 
 @dataclass(frozen=True)
@@ -94,21 +92,15 @@ def _libraries(side: Side) -> Conditions:
 
 def _compression(side: Side) -> Conditions:
     engine = str(side.plan.get("engine.name", "rocksdb"))
-    option = _COMPRESSION_OPTION.get(engine, "engine.options.compression")
+    option = f"engine.options.{option_of(engine)}"
     others = {
         key: value
         for key, value in side.plan.items()
         if key.startswith("engine.options.") and "compress" in key.rpartition(".")[2] and key != option
     }
     chosen = side.plan.get(option)
-    name = _COMPRESSION_DEFAULT.get(engine, ENGINE_DEFAULT) if chosen is None else _algorithm(str(chosen))
+    name = (default_of(engine) or ENGINE_DEFAULT) if chosen is None else algorithm(str(chosen))
     return {"the engine's compression": name} | others | _from_plan(side, "load.compression_ratio")
-
-
-def _algorithm(value: str) -> str:
-    """kNoCompression and none are one thing."""
-    name = value.lower().removeprefix("k").removesuffix("compression")
-    return "none" if name in ("no", "none", "") else name
 
 
 def _workload(side: Side) -> Conditions:

@@ -10,6 +10,7 @@ from spillway.figures.lifetime import Endurance, Price, Work, lifetime
 from spillway.figures.parts import parts
 from spillway.plan import kept
 from spillway.plan.arm import Arm
+from spillway.plan.compression import compression_of
 from spillway.quantity import human_bytes
 from spillway.run.until import verdict_on
 from spillway.rundir.samples import HOST_CAUSES, NAND_CAUSES, STALL_SECONDS, Row, measured, stall_seconds
@@ -76,6 +77,7 @@ def summarise(
         "kept": {"from": start, "to": result.get("kept")} if start or result.get("kept") else None,
         "standing": standing(arm, verdict, pacing, complete, failure, _unmapped_reads(figures), under, start),
         "versions": result.get("versions"),  # of the engine's libraries
+        "compression": result.get("compression") or compression_of(arm.settings["engine.name"], arm.engine_options),
         "seed": seed,
         "duration_s": duration,
         "operations": figures.get("operations"),

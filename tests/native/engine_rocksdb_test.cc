@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <rocksdb/cache.h>
 #include <rocksdb/rate_limiter.h>
 #include <rocksdb/table.h>
 
@@ -14,6 +13,7 @@
 #include "engine/rocksdb/stall_listener.h"
 #include "engine/rocksdb/status.h"
 #include "fs/volume.h"
+#include "spill/compat/cache.h"
 #include "spill/compat/db_out.h"
 #include "temporary_directory.h"
 
@@ -384,6 +384,17 @@ TEST(StallListener, IsNotifiedWhileRocksdbHoldsItsMutex) {
 
 INSTANTIATE_TEST_SUITE_P(Targets, EngineTest, ::testing::Bool(),
                          [](const auto& test) { return test.param ? "emulated" : "directory"; });
+
+TEST(RocksdbCompression, IsWhatTheOptionsOrTheBuildSay) {
+  EngineSpec spec;
+  spec.name = "rocksdb";
+  EXPECT_FALSE(engine_compression(spec).empty());
+  spec.options = {{"compression", "kLZ4Compression"}};
+  EXPECT_EQ(engine_compression(spec), "lz4");
+  spec.name = "leveldb";
+  spec.options = {};
+  EXPECT_EQ(engine_compression(spec), "");  // its options say it
+}
 
 }  // namespace
 }  // namespace spillway::engine

@@ -99,6 +99,11 @@ StringMap engine_versions(const std::string& name) {
   return kind ? kind->versions() : StringMap();
 }
 
+std::string engine_compression(const EngineSpec& spec) {
+  auto kind = find(spec.name);
+  return kind && kind->compression != nullptr ? kind->compression(spec) : std::string();
+}
+
 Status check_engine(const EngineSpec& spec) {
   auto kind = find(spec.name);
   return kind ? kind->check(spec) : kind.status();

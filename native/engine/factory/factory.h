@@ -37,4 +37,8 @@ std::vector<std::string> engine_names();
 // there.
 StringMap engine_versions(const std::string& name);
 
+// The compression that the engine uses, such as "lz4"; empty where only its options say it. REQUIRES: as of
+// compresses()
+std::string engine_compression(const EngineSpec& spec);
+
 }  // namespace spillway::engine

@@ -275,6 +275,31 @@ bool rocksdb_compresses(const EngineSpec& spec) {
   return options && options->column_family.compression != rocksdb::kNoCompression;
 }
 
+std::string rocksdb_compression(const EngineSpec& spec) {
+  auto options = parse_rocksdb_options(spec.options);
+  if (!options) return "";
+  switch (options->column_family.compression) {
+    case rocksdb::kNoCompression:
+      return "none";
+    case rocksdb::kSnappyCompression:
+      return "snappy";
+    case rocksdb::kZlibCompression:
+      return "zlib";
+    case rocksdb::kBZip2Compression:
+      return "bzip2";
+    case rocksdb::kLZ4Compression:
+      return "lz4";
+    case rocksdb::kLZ4HCCompression:
+      return "lz4hc";
+    case rocksdb::kXpressCompression:
+      return "xpress";
+    case rocksdb::kZSTD:
+      return "zstd";
+    default:
+      return "";  // one that a program brings
+  }
+}
+
 }  // namespace
 
 std::vector<EngineKind> rocksdb_engines() {
@@ -282,7 +307,8 @@ std::vector<EngineKind> rocksdb_engines() {
                    .check = check_rocksdb,
                    .open = open_rocksdb,
                    .versions = rocksdb_versions,
-                   .compresses = rocksdb_compresses};
+                   .compresses = rocksdb_compresses,
+                   .compression = rocksdb_compression};
   EngineKind accelerated = plain;
   accelerated.name = "spillway";
   accelerated.is_movable = false;  // its binding says where the spill store lies (native/spill/main_db/binding.h)

@@ -131,6 +131,7 @@ void put_stack(Json& json, const RunRequest& request, Stack& stack, std::uint64_
   if (request.estimate) json["estimate"]["wear"] = shown(stack.device->wear(), request.estimate->drive.config);
   json["engine_statistics"] = stack.engine->statistics();
   json["versions"] = versions_of(request);
+  if (const std::string name = engine::engine_compression(request.engine); !name.empty()) json["compression"] = name;
 }
 
 }  // namespace
