@@ -27,6 +27,7 @@
 #include "base/steps.h"
 #include "spill/compat/db_out.h"
 #include "spill/compat/rocksdb_calls.h"
+#include "spill/compat/rocksdb_version.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
@@ -337,7 +338,7 @@ TEST_F(SpillPast, ABatchWithAnIndexReadsManyKeys) {
   EXPECT_TRUE(statuses[2].IsNotFound());
 }
 
-// Reading one key must not hand out RocksDB.
+// Reading one key does not hand out RocksDB up to version 8.5. Later versions read RocksDB itself.
 TEST_F(SpillPast, ABatchWithAnIndexReadsOneKeyAndIterates) {
   put("a", "spilled");
   put("c", "spilled");
@@ -350,7 +351,7 @@ TEST_F(SpillPast, ABatchWithAnIndexReadsOneKeyAndIterates) {
   std::string text;
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) text += iterator->key().ToString();
   EXPECT_EQ(text, "abc");
-  EXPECT_EQ(number("spillway.root-handed-out"), 0U);
+  EXPECT_EQ(number("spillway.root-handed-out"), SPILLWAY_ROCKSDB_AT_LEAST(8, 6) ? 1U : 0U);
 }
 
 TEST_F(SpillPast, FunctionsThatTakeADatabaseSeeEverything) {
