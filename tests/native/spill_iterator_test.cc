@@ -135,9 +135,9 @@ class World {
   }
 
   View view() const { return {std::make_shared<const Generations>(generations_), sequence_}; }
-  IteratorBase base(const ReadOptions& options) {
+  IteratorSource base(const ReadOptions& options) {
     ReadOptions main = main_options(options, view().generations);
-    IteratorBase result;
+    IteratorSource result;
     result.view = view();
     if (options.snapshot) {
       const ReadState& state = static_cast<const SpillSnapshot*>(options.snapshot)->state();

@@ -17,8 +17,8 @@ namespace {
 // While the view is empty, RocksDB's own iterator; otherwise a merged one. Refresh() chooses again.
 class ViewIterator final : public rocksdb::Iterator {
  public:
-  ViewIterator(IteratorBase base, IteratedFamily family, const ReadOptions& options, ValueReader values,
-               std::function<IteratorBase()> renew)
+  ViewIterator(IteratorSource base, IteratedFamily family, const ReadOptions& options, ValueReader values,
+               std::function<IteratorSource()> renew)
       : options_(options), family_(std::move(family)), values_(values), renew_(std::move(renew)) {
     take(std::move(base));
   }
@@ -42,7 +42,7 @@ class ViewIterator final : public rocksdb::Iterator {
   using rocksdb::Iterator::Refresh;  // newer versions of RocksDB have an overload with a snapshot
   Status Refresh() override {
     if (!renew_ || options_.snapshot) return Status::NotSupported("Refresh of an iterator on a snapshot");
-    IteratorBase base = renew_();
+    IteratorSource base = renew_();
     // Without a handle, RocksDB 7.8's own Refresh may read a column family that was just freed.
     if (base.main == nullptr) return Status::NotSupported("Refresh of an iterator whose column family has no handle");
     take(std::move(base));
@@ -50,7 +50,7 @@ class ViewIterator final : public rocksdb::Iterator {
   }
 
  private:
-  void take(IteratorBase base) {
+  void take(IteratorSource base) {
     now_.reset();  // before the objects that it uses
     holds_.reset();
     if (is_empty(base.view.generations)) {
@@ -64,7 +64,7 @@ class ViewIterator final : public rocksdb::Iterator {
   const ReadOptions options_;
   const IteratedFamily family_;
   const ValueReader values_;
-  const std::function<IteratorBase()> renew_;
+  const std::function<IteratorSource()> renew_;
   std::shared_ptr<void> holds_;  // used by now_ if that is RocksDB's own iterator
   std::unique_ptr<rocksdb::Iterator> now_;
 };
@@ -89,9 +89,9 @@ std::shared_ptr<const rocksdb::SliceTransform> prefix_extractor_of(rocksdb::Colu
   return descriptor.options.prefix_extractor;
 }
 
-std::unique_ptr<rocksdb::Iterator> make_iterator(IteratorBase base, IteratedFamily family,
+std::unique_ptr<rocksdb::Iterator> make_iterator(IteratorSource base, IteratedFamily family,
                                                  const rocksdb::ReadOptions& options, ValueReader values,
-                                                 std::function<IteratorBase()> renew) {
+                                                 std::function<IteratorSource()> renew) {
   return std::make_unique<ViewIterator>(std::move(base), std::move(family), options, values, std::move(renew));
 }
 

@@ -16,7 +16,7 @@
 namespace spillway::spill {
 
 // The view that an iterator reads. Refresh() requests a new one.
-struct IteratorBase {
+struct IteratorSource {
   View view;
   std::unique_ptr<rocksdb::Iterator> main;  // RocksDB's, of the same state, made with main_options()
   std::shared_ptr<void> holds;              // keeps that state alive, for example RocksDB's snapshot
@@ -51,8 +51,8 @@ std::shared_ptr<const rocksdb::SliceTransform> prefix_extractor_of(rocksdb::Colu
 // REQUIRES: base.main was made with main_options() of `options`; no tailing. The memory to which slices in `options`
 // point outlives the iterator, as with RocksDB. `renew` makes a current base for Refresh(). If there is none, base.main
 // is an iterator with the error as its status, or null if the column family has no handle.
-std::unique_ptr<rocksdb::Iterator> make_iterator(IteratorBase base, IteratedFamily family,
+std::unique_ptr<rocksdb::Iterator> make_iterator(IteratorSource base, IteratedFamily family,
                                                  const rocksdb::ReadOptions& options, ValueReader values,
-                                                 std::function<IteratorBase()> renew);
+                                                 std::function<IteratorSource()> renew);
 
 }  // namespace spillway::spill

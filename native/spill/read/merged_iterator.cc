@@ -26,7 +26,7 @@ constexpr int kStepsOfAScan = 2;
 // key.
 class MergedIterator final : public rocksdb::Iterator {
  public:
-  MergedIterator(IteratorBase base, const IteratedFamily& family, const ReadOptions& options, ValueReader values)
+  MergedIterator(IteratorSource base, const IteratedFamily& family, const ReadOptions& options, ValueReader values)
       : options_(options),
         comparator_(family.comparator),
         limits_(limits_of(family, base.prefix_extractor, options)),
@@ -260,7 +260,7 @@ class MergedIterator final : public rocksdb::Iterator {
 
 }  // namespace
 
-std::unique_ptr<rocksdb::Iterator> make_merged_iterator(IteratorBase base, const IteratedFamily& family,
+std::unique_ptr<rocksdb::Iterator> make_merged_iterator(IteratorSource base, const IteratedFamily& family,
                                                         const ReadOptions& options, ValueReader values) {
   return std::make_unique<MergedIterator>(std::move(base), family, options, values);
 }

@@ -15,7 +15,7 @@ namespace spillway::spill {
 // It applies the bounds, prefix_same_as_start, read_tier, deadline, ignore_range_deletions and
 // max_skippable_internal_keys of `options`. RocksDB's iterator applies the others.
 // REQUIRES: as make_iterator(), and a view that is not empty.
-std::unique_ptr<rocksdb::Iterator> make_merged_iterator(IteratorBase base, const IteratedFamily& family,
+std::unique_ptr<rocksdb::Iterator> make_merged_iterator(IteratorSource base, const IteratedFamily& family,
                                                         const rocksdb::ReadOptions& options, ValueReader values);
 
 }  // namespace spillway::spill

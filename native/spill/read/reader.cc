@@ -219,8 +219,8 @@ bool Reader::key_may_exist(const ReadOptions& options, ColumnFamilyHandle* famil
 
 // A base of the current state has RocksDB's iterator taken together with the view. The iterator keeps its state by
 // itself, without a snapshot: when a snapshot is released, RocksDB checks for files of the last level to compact.
-IteratorBase Reader::base_of_now(const ReadOptions& options, ColumnFamilyHandle* family) {
-  IteratorBase made;
+IteratorSource Reader::base_of_now(const ReadOptions& options, ColumnFamilyHandle* family) {
+  IteratorSource made;
   made.view = take_view([&](const std::shared_ptr<const Generations>& generations) {
     made.main.reset(main_.db().NewIterator(main_options(options, generations), family));
   });
@@ -228,7 +228,7 @@ IteratorBase Reader::base_of_now(const ReadOptions& options, ColumnFamilyHandle*
   return made;
 }
 
-rocksdb::Iterator* Reader::iterator_on(IteratorBase on, const ReadOptions& options, ColumnFamilyHandle* family) {
+rocksdb::Iterator* Reader::iterator_on(IteratorSource on, const ReadOptions& options, ColumnFamilyHandle* family) {
   if (live_.has_any()) increment(telemetry_.counts.reads_with_live);
   ReadOptions kept = options;
   kept.snapshot = nullptr;
@@ -239,14 +239,14 @@ rocksdb::Iterator* Reader::iterator_on(IteratorBase on, const ReadOptions& optio
 }
 
 // Uses a handle that cannot be destroyed during the call, even if the user deletes theirs.
-IteratorBase Reader::base_of_now(const ReadOptions& options, std::uint32_t id) {
+IteratorSource Reader::base_of_now(const ReadOptions& options, std::uint32_t id) {
   const UsedColumnFamily family = live_.families().use(id);
   if (family.handle != nullptr) return base_of_now(options, family.handle);
   return {};
 }
 
 rocksdb::Iterator* Reader::iterator_at(const ReadState& state, const ReadOptions& options, ColumnFamilyHandle* family) {
-  IteratorBase on;
+  IteratorSource on;
   on.view = state.view;
   on.main.reset(main_.db().NewIterator(main_options(for_main(options, state), state.view.generations), family));
   on.holds = std::const_pointer_cast<rocksdb::Snapshot>(state.main);

@@ -70,9 +70,9 @@ class Reader {
   void get_in_order(const ReadState& state, const rocksdb::ReadOptions& options, std::span<const std::size_t> order,
                     SizeLimit limit, const KeysToGet& keys);
 
-  IteratorBase base_of_now(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family);
-  IteratorBase base_of_now(const rocksdb::ReadOptions& options, std::uint32_t id);
-  rocksdb::Iterator* iterator_on(IteratorBase on, const rocksdb::ReadOptions& options,
+  IteratorSource base_of_now(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family);
+  IteratorSource base_of_now(const rocksdb::ReadOptions& options, std::uint32_t id);
+  rocksdb::Iterator* iterator_on(IteratorSource on, const rocksdb::ReadOptions& options,
                                  rocksdb::ColumnFamilyHandle* family);
   rocksdb::Iterator* iterator_at(const ReadState& state, const rocksdb::ReadOptions& options,
                                  rocksdb::ColumnFamilyHandle* family);

@@ -50,68 +50,72 @@ inline rocksdb::Status unknown_operation(const BatchOperation& operation) {
   return rocksdb::Status::InvalidArgument("an operation that this batch may not have");
 }
 
+// Calls `visit(const BatchOperation&)` for each operation, until it returns a Status that is not OK.
+template <typename Visit>
+class BatchVisitor final : public UniformHandler {
+  using Slice = rocksdb::Slice;
+  using Status = rocksdb::Status;
+
+ public:
+  explicit BatchVisitor(const Visit& visit) : visit_(visit) {}
+  Status PutCF(std::uint32_t family, const Slice& key, const Slice& value) override {
+    return visit_(BatchOperation{OperationKind::put, family, key, value});
+  }
+  Status PutEntityCF(std::uint32_t family, const Slice& key, const Slice& entity) override {
+    return visit_(BatchOperation{OperationKind::put_entity, family, key, entity});
+  }
+  Status PutBlobIndexCF(std::uint32_t family, const Slice& key, const Slice& index) override {
+    return visit_(BatchOperation{OperationKind::blob_index, family, key, index});
+  }
+  Status timed_put(std::uint32_t family, const Slice& key, const Slice& value) override {
+    return visit_(BatchOperation{OperationKind::timed_put, family, key, value});
+  }
+  Status DeleteCF(std::uint32_t family, const Slice& key) override {
+    return visit_(BatchOperation{OperationKind::remove, family, key, {}});
+  }
+  Status SingleDeleteCF(std::uint32_t family, const Slice& key) override {
+    return visit_(BatchOperation{OperationKind::single_remove, family, key, {}});
+  }
+  Status MergeCF(std::uint32_t family, const Slice& key, const Slice& operand) override {
+    return visit_(BatchOperation{OperationKind::merge, family, key, operand});
+  }
+  Status DeleteRangeCF(std::uint32_t family, const Slice& begin, const Slice& end) override {
+    return visit_(BatchOperation{OperationKind::remove_range, family, begin, end});
+  }
+  void LogData(const Slice& data) override {
+    const Status status = visit_(BatchOperation{OperationKind::log_data, 0, {}, data});
+    if (log_data_.ok()) log_data_ = status;
+  }
+  Status MarkBeginPrepare(bool) override {
+    return visit_(BatchOperation{OperationKind::transaction_marker, 0, {}, {}});
+  }
+  Status MarkEndPrepare(const Slice&) override {
+    return visit_(BatchOperation{OperationKind::transaction_marker, 0, {}, {}});
+  }
+  Status MarkNoop(bool) override { return {}; }
+  Status MarkRollback(const Slice&) override {
+    return visit_(BatchOperation{OperationKind::transaction_marker, 0, {}, {}});
+  }
+  Status MarkCommit(const Slice&) override {
+    return visit_(BatchOperation{OperationKind::transaction_marker, 0, {}, {}});
+  }
+  Status MarkCommitWithTimestamp(const Slice&, const Slice&) override {
+    return visit_(BatchOperation{OperationKind::timestamped_commit, 0, {}, {}});
+  }
+  bool Continue() override { return log_data_.ok(); }
+  const Status& log_data() const { return log_data_; }
+
+ private:
+  const Visit& visit_;
+  Status log_data_;  // LogData has no result of its own
+};
+
 // Calls `visit(const BatchOperation&)`, which returns a Status, for each operation. Ends at the first that is not OK,
 // and returns it. Otherwise returns what RocksDB says of the batch: Corruption of one that is malformed.
 template <typename Visit>
 rocksdb::Status visit_batch(const rocksdb::WriteBatch& batch, const Visit& visit) {
-  using rocksdb::Slice;
-  using rocksdb::Status;
-  class Visitor final : public UniformHandler {
-   public:
-    explicit Visitor(const Visit& visit) : visit_(visit) {}
-    Status PutCF(std::uint32_t family, const Slice& key, const Slice& value) override {
-      return visit_(BatchOperation{OperationKind::put, family, key, value});
-    }
-    Status PutEntityCF(std::uint32_t family, const Slice& key, const Slice& entity) override {
-      return visit_(BatchOperation{OperationKind::put_entity, family, key, entity});
-    }
-    Status PutBlobIndexCF(std::uint32_t family, const Slice& key, const Slice& index) override {
-      return visit_(BatchOperation{OperationKind::blob_index, family, key, index});
-    }
-    Status timed_put(std::uint32_t family, const Slice& key, const Slice& value) override {
-      return visit_(BatchOperation{OperationKind::timed_put, family, key, value});
-    }
-    Status DeleteCF(std::uint32_t family, const Slice& key) override {
-      return visit_(BatchOperation{OperationKind::remove, family, key, {}});
-    }
-    Status SingleDeleteCF(std::uint32_t family, const Slice& key) override {
-      return visit_(BatchOperation{OperationKind::single_remove, family, key, {}});
-    }
-    Status MergeCF(std::uint32_t family, const Slice& key, const Slice& operand) override {
-      return visit_(BatchOperation{OperationKind::merge, family, key, operand});
-    }
-    Status DeleteRangeCF(std::uint32_t family, const Slice& begin, const Slice& end) override {
-      return visit_(BatchOperation{OperationKind::remove_range, family, begin, end});
-    }
-    void LogData(const Slice& data) override {
-      const Status status = visit_(BatchOperation{OperationKind::log_data, 0, {}, data});
-      if (log_data_.ok()) log_data_ = status;
-    }
-    Status MarkBeginPrepare(bool) override {
-      return visit_(BatchOperation{OperationKind::transaction_marker, 0, {}, {}});
-    }
-    Status MarkEndPrepare(const Slice&) override {
-      return visit_(BatchOperation{OperationKind::transaction_marker, 0, {}, {}});
-    }
-    Status MarkNoop(bool) override { return {}; }
-    Status MarkRollback(const Slice&) override {
-      return visit_(BatchOperation{OperationKind::transaction_marker, 0, {}, {}});
-    }
-    Status MarkCommit(const Slice&) override {
-      return visit_(BatchOperation{OperationKind::transaction_marker, 0, {}, {}});
-    }
-    Status MarkCommitWithTimestamp(const Slice&, const Slice&) override {
-      return visit_(BatchOperation{OperationKind::timestamped_commit, 0, {}, {}});
-    }
-    bool Continue() override { return log_data_.ok(); }
-    const Status& log_data() const { return log_data_; }
-
-   private:
-    const Visit& visit_;
-    Status log_data_;  // LogData has no result of its own
-  };
-  Visitor visitor(visit);
-  Status status = batch.Iterate(&visitor);
+  BatchVisitor<Visit> visitor(visit);
+  rocksdb::Status status = batch.Iterate(&visitor);
   return status.ok() ? visitor.log_data() : status;
 }
 
