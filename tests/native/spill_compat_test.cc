@@ -115,7 +115,7 @@ TEST_P(SpillCompat, AttributeGroupsAreRefused) {
   groups.emplace_back(family_);
   expect_refused("GetEntity", db_->GetEntity(ReadOptions(), key, &groups));
   expect_refused("GetEntity", groups[0].status());
-  std::vector<rocksdb::PinnableAttributeGroups> results(1, rocksdb::PinnableAttributeGroups{});
+  std::vector<rocksdb::PinnableAttributeGroups> results(1);
   results[0].emplace_back(family_);
   db_->MultiGetEntity(ReadOptions(), 1, &key, results.data());
   expect_refused("MultiGetEntity", results[0][0].status());
