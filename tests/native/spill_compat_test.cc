@@ -140,6 +140,11 @@ TEST_P(SpillCompat, WaitingForCompactionsBringsBackFirst) {
   at_once.abort_on_pause = true;
   EXPECT_TRUE(db_->WaitForCompact(at_once).IsAborted());
   ASSERT_TRUE(db_->ContinueBackgroundWork().ok());
+}
+#endif
+
+#if SPILLWAY_ROCKSDB_AT_LEAST(8, 6)
+TEST_P(SpillCompat, WaitingForCompactionsClosesBothStores) {
   rocksdb::WaitForCompactOptions closing;
   closing.close_db = true;
   EXPECT_TRUE(db_->WaitForCompact(closing).ok());

@@ -28,6 +28,12 @@ constexpr const char* kWhyNotTwoPhases =
     "what is diverted between its two phases would hide the files; use IngestExternalFiles";
 #endif
 
+#if SPILLWAY_ROCKSDB_AT_LEAST(8, 6)
+bool take_close(rocksdb::WaitForCompactOptions& options) { return std::exchange(options.close_db, false); }
+#elif SPILLWAY_ROCKSDB_AT_LEAST(8, 4)
+bool take_close(rocksdb::WaitForCompactOptions&) { return false; }
+#endif
+
 }  // namespace
 
 // --- Reads
@@ -143,7 +149,11 @@ std::unique_ptr<rocksdb::MultiScan> UniformDb::NewMultiScan(const ReadOptions& o
 
 std::unique_ptr<rocksdb::MultiScan> UniformDb::NewMultiScan(const ReadOptions& options, ColumnFamilyHandle* family,
                                                             const std::vector<rocksdb::ScanOptions>& ranges) {
+#if SPILLWAY_ROCKSDB_AT_LEAST(10, 5)
   return std::make_unique<rocksdb::MultiScan>(options, ranges, this, family);
+#else
+  return std::make_unique<rocksdb::MultiScan>(ranges, std::unique_ptr<rocksdb::Iterator>(NewIterator(options, family)));
+#endif
 }
 
 #endif
@@ -259,9 +269,9 @@ Status UniformDb::GetNewestUserDefinedTimestamp(ColumnFamilyHandle*, std::string
 Status UniformDb::WaitForCompact(const rocksdb::WaitForCompactOptions& options) {
   if (Status status = settle(options.abort_on_pause); !status.ok()) return status;
   rocksdb::WaitForCompactOptions for_main = options;
-  for_main.close_db = false;  // there is more to close than RocksDB
+  const bool closes = take_close(for_main);  // there is more to close than RocksDB
   const Status status = db_->WaitForCompact(for_main);
-  return status.ok() && options.close_db ? Close() : status;
+  return status.ok() && closes ? Close() : status;
 }
 
 #endif
