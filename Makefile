@@ -1,6 +1,6 @@
 # Each recipe is made of lines one could type. Set-up is part of every target and quick to repeat.
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint sanitize fuzz flips crash metamorphic barriers docs compared wiredtiger clean
+.PHONY: help demo test bench lint sanitize fuzz flips crash metamorphic barriers compat docs compared wiredtiger clean
 
 FUZZ_SECONDS ?= 600
 CRASH_TIMES ?= 20
@@ -70,6 +70,11 @@ metamorphic:
 	@scripts/setup.sh test
 	SPILLWAY_METAMORPHIC_SECONDS=$(METAMORPHIC_SECONDS) build/tests/native/test_spill --gtest_filter='SpillMetamorphic.*'
 
+#: make compat    builds and tests with RocksDB 7.8.3, 9.10.0 (in a Debian 13 made by debootstrap) and 11.8.1; two hours
+compat:
+	@scripts/setup.sh test
+	.venv/bin/python scripts/compat.py
+
 #: make docs      docs/COMMANDS.md from the commands' own help, docs/REPRODUCED.md from the papers' data, and the figures
 #:                of recorded runs in README.md and docs/ from runs/
 docs:
@@ -89,4 +94,4 @@ wiredtiger:
 
 #: make clean     removes what the targets made; runs and presets stay
 clean:
-	rm -rf build build-asan build-tsan build-lint build-fuzz build-barriers build-wiredtiger .venv
+	rm -rf build build-asan build-tsan build-lint build-fuzz build-barriers build-compat build-rocksdb build-wiredtiger .venv
