@@ -1,6 +1,6 @@
 # Each recipe is made of lines one could type. Set-up is part of every target and quick to repeat.
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint sanitize fuzz flips crash metamorphic barriers compat docs compared wiredtiger clean
+.PHONY: help demo accelerate test bench lint sanitize fuzz flips crash metamorphic barriers compat docs compared wiredtiger clean
 
 FUZZ_SECONDS ?= 600
 CRASH_TIMES ?= 20
@@ -20,6 +20,10 @@ help:
 demo:
 	@scripts/setup.sh
 	@scripts/demo.sh
+
+#: make accelerate  `spillway accelerate`, which runs RocksDB programs as they are with the accelerator
+accelerate:
+	@scripts/setup.sh accelerate
 
 #: make test      all tests: native, half a minute of fuzzing, and beside them Python, whose output follows
 test:

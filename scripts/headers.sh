@@ -13,6 +13,6 @@ if [ ! -e "$headers/rocksdb/version.h" ]; then
 fi
 headers=$(cd "$headers" && pwd)
 cd "$(dirname "$0")/.."
-find native/spill native/fs native/faults native/plugin native/engine/rocksdb -name '*.cc' -print0 |
+find native/spill native/fs native/faults native/plugin native/accelerate native/engine/rocksdb -name '*.cc' -print0 |
   xargs -0 -n 1 -P "${JOBS:-2}" "${CXX:-c++}" -std=c++20 -fsyntax-only -Wall -Wextra -Werror -isystem "$headers" \
     -Inative -Inative/spill/include

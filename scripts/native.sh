@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds the native side in build/ and puts spillway-native and the RocksDB plugin beside the Python package.
-#   scripts/native.sh        the executable and the plugin
+# Builds the native side in build/ and puts what programs use beside the Python package.
+#   scripts/native.sh        the executable, the RocksDB plugin, the accelerator for programs as they are
+#   scripts/native.sh accelerate  only the last of them
 #   scripts/native.sh all    and tests, the fuzz target
 #   scripts/native.sh bench  and benchmarks, which the tests do without
 #   scripts/native.sh configure  builds nothing: what would be compiled, and how, is in build/compile_commands.json
@@ -30,12 +31,14 @@ if [ "${1:-}" = configure ]; then
   exit 0
 fi
 
-targets="spillway-native rocksdb-spillway"
+accelerator="spillway-accelerate spillway-accelerator"
+targets="spillway-native rocksdb-spillway $accelerator"
 # WiredTiger is an engine of its own licence and may be missing.
 has_wiredtiger() { grep -q '^build spillway-engine-wiredtiger: phony' build/build.ninja; }
 ! has_wiredtiger || targets="$targets spillway-engine-wiredtiger"
 case ${1:-} in
   all) targets=all ;;
+  accelerate) targets=$accelerator ;;
   bench)
     targets=all
     cmake -S . -B build -DSPILLWAY_BENCH=ON >/dev/null || fail "cmake could not configure the benchmarks."
@@ -48,6 +51,10 @@ cmake --build build --target $targets || fail "the native build failed; the comp
 place() {
   cmp -s "$1" "$3" || { mkdir -p "$(dirname "$3")" && install -m "$2" "$1" "$3"; }
 }
+for library in libspillway-accelerate.so libspillway-accelerator.so; do
+  place "build/native/accelerate/$library" 644 ".venv/lib/$library"
+done
+[ "${1:-}" != accelerate ] || exit 0
 place build/bin/spillway-native 755 .venv/bin/spillway-native
 place build/native/plugin/librocksdb-spillway.so 644 .venv/lib/librocksdb-spillway.so
 if has_wiredtiger; then

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Everything from a fresh Debian 12 or Ubuntu 24.04 to .venv/bin/spillway; quick to repeat.
 #   scripts/setup.sh        what `make demo` needs
+#   scripts/setup.sh accelerate  what `spillway accelerate` needs
 #   scripts/setup.sh test   and what the tests and benchmarks need
 #   scripts/setup.sh configure  packages for tests and lint, and a configured build; neither .venv nor anything built
 set -eu
@@ -12,6 +13,11 @@ case ${1:-} in
     ./python.sh
     ./native.sh
     ;;
+  accelerate)
+    ./packages.sh build
+    ./python.sh
+    ./native.sh accelerate
+    ;;
   test)
     ./packages.sh build test
     ./python.sh dev
@@ -22,7 +28,7 @@ case ${1:-} in
     ./native.sh configure
     ;;
   *)
-    echo "setup: '$1' is not a purpose; take none, test, or configure." >&2
+    echo "setup: '$1' is not a purpose; take none, accelerate, test, or configure." >&2
     exit 2
     ;;
 esac

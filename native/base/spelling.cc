@@ -72,6 +72,20 @@ Result<std::uint64_t> parse_size(const std::string& text) {
   return static_cast<std::uint64_t>(bytes);
 }
 
+Result<std::vector<std::pair<std::string, std::string>>> parse_entries(const std::string& text) {
+  std::vector<std::pair<std::string, std::string>> entries;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(';', begin), text.size());
+    const std::string entry = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (entry.empty()) continue;
+    const std::size_t equals = entry.find('=');
+    if (equals == std::string::npos) return Status::bad_input("'" + entry + "' is not of the form KEY=VALUE");
+    entries.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return entries;
+}
+
 std::string nearest(const std::string& text, const std::vector<std::string>& candidates) {
   std::string best;
   // If more than a third of the word differs, it is taken for another word, not for a typing error.

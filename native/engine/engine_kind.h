@@ -4,11 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 
 #include "base/result.h"
+#include "base/settings.h"
 #include "device/emulated/emulated.h"
 #include "engine/engine.h"
 
@@ -18,8 +18,6 @@ class WriteCounts;
 }  // namespace spillway::fs
 
 namespace spillway::engine {
-
-using StringMap = std::map<std::string, std::string>;
 
 struct EngineSpec {
   std::string name = "rocksdb";
@@ -41,6 +39,9 @@ struct EngineSpec {
   std::uint32_t lba_bytes = 0;       // of the emulated drive
   std::uint64_t value_bytes = 0;     // of the load
 };
+
+// REQUIRES: `spec` outlives it
+inline Settings settings_of(const EngineSpec& spec) { return {spec.settings, "engine.", "this engine"}; }
 
 // An engine as the factory knows it: plain functions, so that a module that is loaded can bring one.
 struct EngineKind {

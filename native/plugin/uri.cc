@@ -154,18 +154,11 @@ class Reader {
 
 Result<DriveUri> parse_uri(const std::string& uri) {
   const std::string prefix = std::string(kScheme) + "://";
-  std::string_view rest = uri;
-  if (rest.starts_with(prefix)) rest.remove_prefix(prefix.size());
+  const auto entries = parse_entries(uri.starts_with(prefix) ? uri.substr(prefix.size()) : uri);
+  if (!entries) return Status::bad_input(prefix + ": " + entries.status().message());
   Reader reader;
-  while (!rest.empty()) {
-    const std::string entry(rest.substr(0, rest.find(';')));
-    rest.remove_prefix(std::min(rest.size(), entry.size() + 1));
-    if (entry.empty()) continue;
-    const std::size_t equals = entry.find('=');
-    if (equals == std::string::npos) {
-      return Status::bad_input(prefix + ": '" + entry + "' is not of the form KEY=VALUE");
-    }
-    if (Status status = reader.take(entry.substr(0, equals), entry.substr(equals + 1)); !status) return status;
+  for (const auto& [key, value] : entries.value()) {
+    if (Status status = reader.take(key, value); !status) return status;
   }
   return reader.finish();
 }

@@ -8,6 +8,7 @@ import click
 
 from spillway import __version__
 from spillway.cli import (
+    accelerate,
     bufferpool,
     compare,
     cost,
@@ -90,5 +91,6 @@ for command in (
     ssd.ssd,
     drive.drive_command,
     spill.spill,
+    accelerate.accelerate_command,
 ):
     spillway.add_command(command)

@@ -18,7 +18,21 @@ from spillway.cli.program import spillway
 
 ROOT = Path(__file__).resolve().parents[2]
 NATIVE = ROOT / "native"
-LAYERS = ("base", "ssd", "device", "probe", "pool", "fs", "faults", "spill", "engine", "load", "plugin", "tool")
+LAYERS = (
+    "base",
+    "ssd",
+    "device",
+    "probe",
+    "pool",
+    "fs",
+    "faults",
+    "spill",
+    "engine",
+    "load",
+    "plugin",
+    "accelerate",
+    "tool",
+)
 
 # What would let the drive model see anything but its commands and the times they come at.
 IMPURE_HEADERS = {

@@ -64,7 +64,8 @@ def new_runs() -> Iterator[set[Path]]:
 
 
 def test_every_command_of_the_readme_is_tested() -> None:
-    tested = [command_with(part) for part in ("make demo", "ssd simulate", "spillway profile", "db_bench")]
+    parts = ("make demo", "ssd simulate", "spillway profile", "make accelerate", "accelerate --compare", "LD_PRELOAD")
+    tested = [command_with(part) for part in parts]
     assert commands((ROOT / "README.md").read_text()) == tested
 
 
@@ -106,7 +107,7 @@ def test_unmodified_db_bench() -> None:
     counters = ROOT / "spillway-counters.json"
     counters.unlink(missing_ok=True)
     try:
-        output = run_as_written(command_with("db_bench"), timeout_s=300)
+        output = run_as_written(command_with("LD_PRELOAD"), timeout_s=300)
         assert "fillrandom" in output
         document = json.loads(counters.read_text())
     finally:
@@ -115,3 +116,22 @@ def test_unmodified_db_bench() -> None:
     programmed = document["counters"]["nand_bytes_programmed"]
     assert document["counters"]["host_bytes_written"] > 0
     assert programmed["gc"] > 0, "a steady drive collects"
+
+
+@pytest.mark.native
+@pytest.mark.usefixtures("installed")
+def test_an_accelerated_db_bench() -> None:
+    try:
+        output = run_as_written(command_with("make accelerate"), timeout_s=400)
+    finally:
+        shutil.rmtree(ROOT / "runs" / "accelerated-db", ignore_errors=True)
+    assert re.search(r"^fillrandom +: .* ops/sec", output, re.MULTILINE)
+    assert re.search(r"^spillway: runs/accelerated-db: [\d,]+ writes? \(.*\) diverted in ", output, re.MULTILINE)
+
+
+@pytest.mark.native
+@pytest.mark.usefixtures("installed")
+def test_a_comparison_of_db_bench() -> None:
+    output = run_as_written(command_with("accelerate --compare"), timeout_s=400)
+    for promised in ("fillrandom, ops/s", "worst write, ms", "wall time, s", "ratio", "With it: "):
+        assert promised in output

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "engine/leveldb/store.h"
-#include "engine/settings.h"
 
 namespace spillway::engine {
 
@@ -113,7 +112,7 @@ class LevelDbEngine final : public Engine {
 };
 
 Status check_leveldb(const EngineSpec& spec) {
-  Settings settings(spec.settings);  // it has none
+  Settings settings = settings_of(spec);  // it has none
   if (Status status = settings.finish(); !status) return status;
   auto options = parse_leveldb_options(spec.options);
   return options ? Status::ok() : options.status();

@@ -14,7 +14,6 @@
 #include <string>
 #include <utility>
 
-#include "engine/settings.h"
 #include "fs/drive_ios.h"
 #include "fs/volume.h"
 
@@ -98,7 +97,7 @@ class RawDrive final : public Engine {
 };
 
 Status check_raw(const EngineSpec& spec) {
-  Settings settings(spec.settings);  // it has none
+  Settings settings = settings_of(spec);  // it has none
   if (Status status = settings.finish(); !status) return status;
   if (!spec.options.empty()) {
     return Status::bad_input("engine.options: " + spec.options.begin()->first +

@@ -9,7 +9,6 @@
 #include "engine/engine_kind.h"
 #include "engine/rocksdb/adoc_tuner.h"
 #include "engine/rocksdb/spillway_db.h"
-#include "engine/settings.h"
 
 namespace spillway::engine {
 
@@ -92,7 +91,7 @@ Result<std::unique_ptr<Policy>> make_policy(const EngineSpec& spec) {
         "engine.policy: there is no policy '" + name + "'" +
         (near.empty() ? "; there are slowdown, no-slowdown and adoc" : ", the nearest is '" + near + "'"));
   }
-  Settings settings(spec.settings);
+  Settings settings = settings_of(spec);
   settings.choice("policy", names, 0);
   const AdocOptions adoc = read_adoc(settings);  // also of the other policies: arms of a plan share their tables
   if (Status status = settings.finish(); !status) return status;

@@ -1,14 +1,12 @@
 #include "engine/rocksdb/spillway_db.h"
 
-#include <array>
 #include <chrono>
-#include <limits>
 #include <mutex>
 #include <string>
 #include <utility>
 
 #include "engine/rocksdb/stall_listener.h"
-#include "engine/settings.h"
+#include "spill/settings/spill_settings.h"
 #include "spill/store/kv/kv_store.h"
 #include "spillway/db.h"
 
@@ -84,43 +82,14 @@ class SpillPolicy final : public Policy {
   DB* db_ = nullptr;  // the engine's; null when it is closed
 };
 
-SpillOptions read_spill(Settings& settings, bool& in_drive) {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-  constexpr std::uint64_t kMostMs = 60'000;
-  constexpr std::uint64_t kMostFiles = 1'000'000;
-  constexpr std::array kRollback = {RollbackPolicy::adaptive, RollbackPolicy::eager, RollbackPolicy::lazy,
-                                    RollbackPolicy::off};
-  SpillOptions spill;
-  in_drive = settings.choice("spill.store", {"region", "kv"}, 0) == 1;
-  spill.rollback = kRollback[settings.choice("spill.rollback", {"adaptive", "eager", "lazy", "off"}, 0)];
-  spill.capacity_bytes = settings.whole("spill.capacity_bytes", spill.capacity_bytes, 1, kMost);
-  spill.generation_bytes = settings.whole("spill.generation_bytes", spill.generation_bytes, 1, kMost);
-  spill.index_bytes = settings.whole("spill.index_bytes", spill.index_bytes, 1, kMost);
-  spill.put_back_bytes = settings.whole("spill.put_back_bytes", spill.put_back_bytes, 0, kMost);
-  spill.poll_ms = static_cast<std::uint32_t>(settings.whole("spill.poll_ms", spill.poll_ms, 1, kMostMs));
-  DivertPolicy& divert = spill.divert;
-  const auto files = [&](const char* key, int fallback) {
-    return static_cast<int>(settings.whole(key, static_cast<std::uint64_t>(fallback), 0, kMostFiles));
-  };
-  divert.divert_l0_files = files("spill.divert_l0_files", divert.divert_l0_files);
-  divert.resume_l0_files = files("spill.resume_l0_files", divert.resume_l0_files);
-  divert.divert_pending = settings.number("spill.divert_pending", divert.divert_pending, 0, 1);
-  divert.resume_pending = settings.number("spill.resume_pending", divert.resume_pending, 0, 1);
-  if (spill.capacity_bytes < spill.generation_bytes) {
-    settings.refuse("engine.spill.capacity_bytes is " + std::to_string(spill.capacity_bytes) +
-                    ", less than a generation: raise it or lower engine.spill.generation_bytes = " +
-                    std::to_string(spill.generation_bytes));
-  }
-  return spill;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Policy>> make_spillway_policy(const EngineSpec& spec) {
-  Settings settings(spec.settings);
+  Settings settings = settings_of(spec);
   settings.choice("policy", {"slowdown"}, 0);
-  bool in_drive = false;
-  SpillOptions spill = read_spill(settings, in_drive);
+  const bool in_drive = settings.choice("spill.store", {"region", "kv"}, 0) == 1;
+  SpillOptions spill =
+      spill::read_spill_options(settings, {.prefix = "spill.", .size_suffix = "_bytes", .shown = "engine."});
   if (in_drive && !spec.has_kv_namespace) {
     settings.refuse(
         "engine.spill.store is kv, but the target has no key-value namespace: give an emulated drive a "

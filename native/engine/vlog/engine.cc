@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "engine/leveldb/options.h"
-#include "engine/settings.h"
 #include "engine/vlog/collector.h"
 #include "engine/vlog/store.h"
 
@@ -53,7 +52,7 @@ std::uint64_t capacity_bytes(const EngineSpec& spec) {
 
 Result<VlogOptions> parse(const EngineSpec& spec) {
   VlogOptions parsed;
-  Settings settings(spec.settings);
+  Settings settings = settings_of(spec);
   const std::uint64_t capacity = capacity_bytes(spec);
   const std::uint64_t most = capacity == 0 ? kMostSegment : std::max(kLeastSegment, capacity / kLeastSegments);
   parsed.store.segment_bytes =

@@ -2,14 +2,15 @@
 
 #include <rocksdb/version.h>
 
+#include "spill/compat/version_misfit.h"
+
 namespace spillway::spill {
 
-std::string built_for_rocksdb() { return std::to_string(ROCKSDB_MAJOR) + "." + std::to_string(ROCKSDB_MINOR); }
+std::string built_for_rocksdb() { return version_of_headers(); }
 
 rocksdb::Status check_rocksdb(const std::string& built_for, const std::string& loaded) {
-  if (built_for == loaded) return {};
-  return rocksdb::Status::NotSupported("spillway was built for RocksDB " + built_for + " and cannot be used with " +
-                                       loaded + ", which this program has loaded; build it again with that RocksDB");
+  const std::string misfit = version_misfit(built_for, loaded);
+  return misfit.empty() ? rocksdb::Status() : rocksdb::Status::NotSupported(misfit);
 }
 
 rocksdb::Status check_loaded_rocksdb() {

@@ -8,6 +8,7 @@
 #include "base/steps.h"
 #include "spill/db/db_impl.h"
 #include "spill/main_db/temporary_tables.h"
+#include "spillway/close_listener.h"
 
 namespace spillway::spill {
 namespace {
@@ -33,6 +34,7 @@ ValueReader values_of(const OpenedParts& parts, rocksdb::DB& base) {
 
 DbImpl::DbImpl(const std::shared_ptr<rocksdb::DB>& base, const SpillOptions& options, const OpenedParts& parts)
     : UniformDb(base),
+      listeners_(options.listeners),
       telemetry_(options.listeners, base->GetDBOptions().info_log),
       live_(parts.store),
       main_(*base, parts.main, live_.families(), telemetry_),
@@ -105,7 +107,15 @@ Status DbImpl::shut_down() {
   main_.order().let_compactions_run();
   const Status closed = base().Close();
   live_.store().unlock();
+  if (closing_.is_started()) report_closed();
   return status.ok() ? closed : status;
+}
+
+void DbImpl::report_closed() const {
+  const SpillStatistics last = GetSpillStatistics();
+  for (const auto& listener : listeners_) {
+    if (auto* const closing = dynamic_cast<SpillCloseListener*>(listener.get())) closing->on_spill_close(last);
+  }
 }
 
 void DbImpl::on_poll(Route before, Route now) {

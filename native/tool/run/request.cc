@@ -101,7 +101,7 @@ Status check_size(const RunRequest& request) {
 std::string as_text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
 // Reads settings of the engine by their dotted keys: {"adoc": {"most_jobs": 2}} is adoc.most_jobs = 2.
-Status read_settings(const Json& json, engine::StringMap& settings) {
+Status read_settings(const Json& json, StringMap& settings) {
   for (const auto& [key, value] : json.items()) {
     if (key == "name" || key == "options" || value.is_null()) continue;
     if (value.is_array()) return Status::bad_input("engine." + key + " is a list; it takes a value or an object");

@@ -1,4 +1,4 @@
-#include "engine/settings.h"
+#include "base/settings.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,7 +7,7 @@
 
 #include "base/spelling.h"
 
-namespace spillway::engine {
+namespace spillway {
 
 namespace {
 
@@ -38,7 +38,7 @@ void Settings::refuse(const std::string& message) {
 }
 
 void Settings::refuse_value(const std::string& key, const std::string& takes) {
-  refuse("engine." + key + " is " + given_.at(key) + "; it takes " + takes);
+  refuse(prefix_ + key + " is " + given_.at(key) + "; it takes " + takes);
 }
 
 std::uint64_t Settings::whole(const std::string& key, std::uint64_t fallback, std::uint64_t low, std::uint64_t high) {
@@ -47,6 +47,15 @@ std::uint64_t Settings::whole(const std::string& key, std::uint64_t fallback, st
   const auto number = parse<std::uint64_t>(*text);
   if (number && *number >= low && *number <= high) return *number;
   refuse_value(key, "a whole number from " + std::to_string(low) + " to " + std::to_string(high));
+  return fallback;
+}
+
+std::uint64_t Settings::size(const std::string& key, std::uint64_t fallback, std::uint64_t low) {
+  const std::string* const text = find(key);
+  if (text == nullptr) return fallback;
+  const auto bytes = parse_size(*text);
+  if (bytes && bytes.value() >= low) return bytes.value();
+  refuse_value(key, low == 0 ? "a size such as 64MiB" : "a size above 0 such as 64MiB");
   return fallback;
 }
 
@@ -72,7 +81,7 @@ std::size_t Settings::choice(const std::string& key, const std::vector<std::stri
   if (text == nullptr) return fallback;
   const auto found = std::find(words.begin(), words.end(), *text);
   if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
-  std::string message = "engine." + key + " \"" + *text + "\" is not known; ";
+  std::string message = prefix_ + key + " \"" + *text + "\" is not known; ";
   const std::string near = nearest(*text, words);
   if (!near.empty()) {
     message += "did you mean " + near + "?";
@@ -89,10 +98,10 @@ Status Settings::finish() const {
   for (const auto& [key, value] : given_) {
     if (std::find(asked_.begin(), asked_.end(), key) != asked_.end()) continue;
     const std::string near = nearest(key, asked_);
-    return Status::bad_input("engine." + key + " is not a setting of this engine" +
-                             (near.empty() ? "" : ", the nearest is engine." + near));
+    return Status::bad_input(prefix_ + key + " is not a setting of " + owner_ +
+                             (near.empty() ? "" : ", the nearest is " + prefix_ + near));
   }
   return Status::ok();
 }
 
-}  // namespace spillway::engine
+}  // namespace spillway

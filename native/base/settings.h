@@ -1,24 +1,30 @@
-// Reads an engine's own settings (EngineSpec::settings), texts by dotted keys. The first thing that is wrong is kept;
-// what is asked for afterwards comes out as its default, so that a reader asks for everything and checks once, with
-// finish().
+// Reads settings, texts by keys. The first thing that is wrong is kept; what is asked for afterwards comes out as its
+// default, so that a reader asks for everything and checks once, with finish().
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
-#include "engine/engine_kind.h"
 
-namespace spillway::engine {
+namespace spillway {
+
+using StringMap = std::map<std::string, std::string>;
 
 class Settings {
  public:
+  // In messages a key has `prefix` before it ("engine."), and `owner` is what the settings are of ("this engine").
   // REQUIRES: `given` outlives it
-  explicit Settings(const StringMap& given) : given_(given) {}
+  Settings(const StringMap& given, std::string prefix, std::string owner)
+      : given_(given), prefix_(std::move(prefix)), owner_(std::move(owner)) {}
 
   std::uint64_t whole(const std::string& key, std::uint64_t fallback, std::uint64_t low, std::uint64_t high);
+  // As whole(), with or without a unit: "4096", "8GiB".
+  std::uint64_t size(const std::string& key, std::uint64_t fallback, std::uint64_t low);
   double number(const std::string& key, double fallback, double low, double high);
   bool flag(const std::string& key, bool fallback);
   // Which of `words`.
@@ -34,8 +40,10 @@ class Settings {
   void refuse_value(const std::string& key, const std::string& takes);
 
   const StringMap& given_;
+  const std::string prefix_;
+  const std::string owner_;
   std::vector<std::string> asked_;
   Status problem_;
 };
 
-}  // namespace spillway::engine
+}  // namespace spillway
