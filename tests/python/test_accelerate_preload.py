@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -180,6 +181,14 @@ def test_a_reader_that_would_miss_writes_is_refused(programs: Programs, user: Pa
     assert "spillway spill drain" in refused.stderr
 
 
+def test_a_time_to_live_is_rocksdbs_own(programs: Programs, user: Path) -> None:
+    done = programs.call(user, "ttl", programs.database, str(COUNT))
+    assert done.returncode == 0, done.stderr
+    expected = f"spillway: {programs.database}: opened without acceleration: DBWithTTL::Open is RocksDB's own"
+    assert said(done.stderr) == [expected]
+    assert not (programs.database / "spill").exists()
+
+
 def test_read_only_is_rocksdbs_own(programs: Programs, user: Path) -> None:
     assert programs.plain(user, "write", programs.database, str(COUNT)).returncode == 0
     done = programs.call(user, "read-only", programs.database, str(COUNT))
@@ -190,13 +199,31 @@ def test_read_only_is_rocksdbs_own(programs: Programs, user: Path) -> None:
     assert not report["accelerated"]
 
 
-def test_a_lost_spill_store_stops_the_program(programs: Programs, user: Path) -> None:
+def lose(spill: Path) -> None:
+    spill.rename(spill.parent.parent / "elsewhere")
+
+
+def renew(spill: Path) -> None:
+    binding = spill / "BINDING"
+    text = binding.read_text()
+    assert text.startswith("spillway binding 1\n")
+    binding.write_text(text.replace("binding 1", "binding 2", 1))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"), [(lose, "spill"), (renew, "or of another version of Spillway")], ids=["lost", "newer format"]
+)
+def test_writes_that_would_be_missed_stop_the_program(
+    programs: Programs, user: Path, change: Callable[[Path], None], says: str
+) -> None:
     assert programs.call(user, "write", programs.database, str(COUNT)).returncode == 0
-    (programs.database / "spill").rename(programs.directory / "elsewhere")
+    change(programs.database / "spill")
     refused = programs.call(user, "read", programs.database, str(COUNT))
     assert refused.returncode == 2
-    assert "open: " in refused.stderr
-    assert not programs.reports()[1:]
+    assert refused.stderr.startswith("open: ")
+    assert says in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+    assert len(programs.reports()) == 1  # the first opening's
 
 
 def test_a_comparator_is_opened_as_ever(programs: Programs, user: Path) -> None:

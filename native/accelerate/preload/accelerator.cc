@@ -11,9 +11,8 @@
 #include "spill/compat/version_misfit.h"
 
 // The first that is preloaded. Another copy of the library finds the first one's here.
-extern "C" {
-__attribute__((visibility("default"))) extern const char spillway_accelerate_preloaded = 1;
-}
+extern "C" const char spillway_accelerate_preloaded;
+const char spillway_accelerate_preloaded = 1;
 
 namespace spillway::accelerate {
 

@@ -3,7 +3,7 @@
 //
 //   rocksdb_user MODE DATABASE COUNT
 //
-// MODE: write, comparator, transactions   put COUNT keys, in write a flush after the first, and half a second's pause
+// MODE: write, comparator, ttl, transactions   put COUNT keys, in write a flush after the first, and half a second's pause
 //       sync                              as write, with sync, and prints each key when it is acknowledged
 //       read, read-only                   read COUNT keys; exit code 1 where one is missing
 //       no-close                          as write, and exits with the database open
@@ -121,8 +121,9 @@ int main(int argc, char** argv) {
       rocksdb_options_set_comparator(options, rocksdb_comparator_create(NULL, destroy, compare, name));
     }
     const int is_read_only = strcmp(mode, "read-only") == 0;
-    rocksdb_t* db = is_read_only ? rocksdb_open_for_read_only(options, path, 0, &error)
-                                 : rocksdb_open(options, path, &error);
+    rocksdb_t* db = is_read_only                   ? rocksdb_open_for_read_only(options, path, 0, &error)
+                    : strcmp(mode, "ttl") == 0 ? rocksdb_open_with_ttl(options, path, 0, &error)
+                                               : rocksdb_open(options, path, &error);
     check("open");
     if (is_read_only || strcmp(mode, "read") == 0) {
       code = read_all(db, count);
