@@ -6,6 +6,7 @@ the papers measured on their drives beside what is measured on the presets. The 
 docs/LIBRARY.md and spillway/rundir/statistics.py are made from native/spill/include/spillway/statistics.h.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,17 +48,51 @@ def statistics() -> list[tuple[str, str, str]]:
     return [(kind, name, "".join(re.findall(r'"([^"]*)"', text))) for kind, name, text in rows]
 
 
+def causes() -> dict[str, tuple[str, str]]:
+    """Statistic → the statistic that it is a part of, and the cause."""
+    rows = re.findall(r"^  PART\((\w+), (\w+), cause, (\w+)\)", STATISTICS.read_text(), flags=re.MULTILINE)
+    return {name: (whole, cause) for name, whole, cause in rows}
+
+
+def spill_metrics() -> Iterator[tuple[str, str, str, str]]:
+    """Statistic, its metric for Prometheus, the label ``cause`` or "", and the metric's help text. A statistic with
+    parts is shown by them. The rule is that of native/spill/report/prometheus.cc."""
+    parts = causes()
+    texts = {name: text for _, name, text in statistics()}
+    wholes = {whole for whole, _ in parts.values()}
+    for kind, name, _ in statistics():
+        whole, cause = parts.get(name, (name, ""))
+        if name not in wholes:
+            metric = "spillway_" + re.sub("_us$", "_seconds", whole) + ("_total" if kind == "COUNT" else "")
+            yield name, metric, cause, texts[whole]
+
+
 def statistics_module() -> str:
     """spillway/rundir/statistics.py, whole."""
     names = "".join(f'    "{name}",\n' for kind, name, _ in statistics() if kind == "COUNT")
-    return f'''"""Which statistics of a spill store are counts, so that intervals add up.
+    metrics = "".join(f"    {_tuple(row)},\n" for row in spill_metrics())
+    return f'''"""Statistics of a spill store: the counts, which add up over intervals, and what each is for Prometheus.
 
 Made by `make docs` from native/spill/include/spillway/statistics.h, which says what each of them is.
 """
+# ruff: noqa: E501
 
 SPILL_COUNTS = (
 {names})
+
+# Statistic, metric, value of the label "cause" if it has one, help text.
+SPILL_METRICS = (
+{metrics})
 '''
+
+
+def _tuple(row: tuple[str, ...]) -> str:
+    """As ruff formats it."""
+    words = [json.dumps(each, ensure_ascii=False) for each in row]
+    line = f"({', '.join(words)})"
+    if len(line) + 5 <= 120:
+        return line
+    return "(\n" + "".join(f"        {word},\n" for word in words) + "    )"
 
 
 def library_page() -> str:

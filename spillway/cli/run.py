@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,17 @@ Document = dict[str, Any]
 @click.option("--arm", "arms", multiple=True, metavar="NAME", help="Run this arm of the plan; may be repeated.")
 @click.option("--scale", metavar="FACTOR", help="Of a suite's plan, in place of the suite's own, such as 1/64.")
 @click.option("--unscaled", is_flag=True, help="The original's sizes: --scale 1.")
+@click.option(
+    *("--metrics", "metrics_file"),
+    type=click.Path(path_type=Path),
+    help="Rewrite this file at each sample with metrics for Prometheus.",
+)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="Show them at http://127.0.0.1:N/metrics; 0: any port.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print summary.json and nothing else.")
 def run_command(
     plan: Path,
@@ -47,6 +59,8 @@ def run_command(
     arms: tuple[str, ...],
     scale: str | None,
     unscaled: bool,
+    metrics_file: Path | None,
+    metrics_port: int | None,
     as_json: bool,
 ) -> int:
     """Run PLAN and leave a run directory with its report.
@@ -54,6 +68,7 @@ def run_command(
     PLAN is a TOML file such as plans/quickstart.toml; one of a suite runs at the suite's scale. Ctrl-C ends the run
     cleanly: what was measured until then is kept in a run directory that says it is incomplete.
     """
+    from spillway.metrics.publish import published
     from spillway.run.execute import execute, record_refusal
 
     flags = [("--set", setting) for setting in settings] + [("--arm", arm) for arm in arms]
@@ -76,7 +91,11 @@ def run_command(
     else:
         _print_lost_keys(checked)
         _print_findings_count(checked, plan)
-        with progress_bars() as watch:
+        with published(metrics_file, metrics_port) as (feed, address), progress_bars() as show:
+            if address:
+                print(f"Metrics  {address}", file=sys.stderr, flush=True)
+
+            watch = _both(_once_told(feed), show)
             finished = execute(checked, place(checked.name), command, watch, records_refusal=True)
     if as_json:
         print(json.dumps(finished.summary, indent=2, ensure_ascii=False))
@@ -88,6 +107,35 @@ def run_command(
     if finished.failure:
         print(f"spillway: {finished.failure}", file=sys.stderr)
     return finished.exit_code
+
+
+Feed = Callable[[str, Document], None]
+
+
+def _both(first: Feed, second: Feed) -> Feed:
+    """Gives each event to both."""
+
+    def feed(label: str, event: Document) -> None:
+        first(label, event)
+        second(label, event)
+
+    return feed
+
+
+def _once_told(feed: Feed) -> Feed:
+    """A feed whose first failure is printed and whose later ones are not: a run does not end for its metrics."""
+    is_told = False
+
+    def feed_or_tell(label: str, event: Document) -> None:
+        nonlocal is_told
+        try:
+            feed(label, event)
+        except SpillwayError as error:
+            if not is_told:
+                print(f"spillway: {error} The run goes on without its metrics.", file=sys.stderr)
+            is_told = True
+
+    return feed_or_tell
 
 
 @click.command("report")

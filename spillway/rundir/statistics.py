@@ -1,15 +1,29 @@
-"""Which statistics of a spill store are counts, so that intervals add up.
+"""Statistics of a spill store: the counts, which add up over intervals, and what each is for Prometheus.
 
 Made by `make docs` from native/spill/include/spillway/statistics.h, which says what each of them is.
 """
+# ruff: noqa: E501
 
 SPILL_COUNTS = (
     "diverted_writes",
     "diverted_bytes",
     "main_writes",
     "waits",
+    "waits_rocksdb",
+    "waits_rollback",
+    "waits_commits",
+    "waits_low_priority",
     "wait_us",
+    "wait_rocksdb_us",
+    "wait_rollback_us",
+    "wait_commits_us",
+    "wait_low_priority_us",
     "stalls_diverted",
+    "stalls_diverted_memtable",
+    "stalls_diverted_l0",
+    "stalls_diverted_pending_compaction_bytes",
+    "stalls_diverted_write_buffer_manager",
+    "stalls_diverted_other",
     "last_resort",
     "ordering_syncs",
     "ordering_marks",
@@ -19,4 +33,117 @@ SPILL_COUNTS = (
     "rollbacks_by_put",
     "rollback_us",
     "rollback_failures",
+)
+
+# Statistic, metric, value of the label "cause" if it has one, help text.
+SPILL_METRICS = (
+    ("diverted_writes", "spillway_diverted_writes_total", "", "operations that went to the spill store"),
+    ("diverted_bytes", "spillway_diverted_bytes_total", "", "bytes of the keys and values of diverted operations"),
+    ("main_writes", "spillway_main_writes_total", "", "write calls that RocksDB took"),
+    (
+        "waits_rocksdb",
+        "spillway_waits_total",
+        "rocksdb",
+        "write calls that waited: for RocksDB, for room in the spill store, for a rollback, for the drive, or for a call that holds commits up; watch this first",
+    ),
+    (
+        "waits_rollback",
+        "spillway_waits_total",
+        "rollback",
+        "write calls that waited: for RocksDB, for room in the spill store, for a rollback, for the drive, or for a call that holds commits up; watch this first",
+    ),
+    (
+        "waits_commits",
+        "spillway_waits_total",
+        "commits",
+        "write calls that waited: for RocksDB, for room in the spill store, for a rollback, for the drive, or for a call that holds commits up; watch this first",
+    ),
+    (
+        "waits_low_priority",
+        "spillway_waits_total",
+        "low_priority",
+        "write calls that waited: for RocksDB, for room in the spill store, for a rollback, for the drive, or for a call that holds commits up; watch this first",
+    ),
+    ("wait_rocksdb_us", "spillway_wait_seconds_total", "rocksdb", "how long write calls waited in all"),
+    ("wait_rollback_us", "spillway_wait_seconds_total", "rollback", "how long write calls waited in all"),
+    ("wait_commits_us", "spillway_wait_seconds_total", "commits", "how long write calls waited in all"),
+    ("wait_low_priority_us", "spillway_wait_seconds_total", "low_priority", "how long write calls waited in all"),
+    ("stalls_diverted_memtable", "spillway_stalls_diverted_total", "memtable", "how often diversion began"),
+    ("stalls_diverted_l0", "spillway_stalls_diverted_total", "l0", "how often diversion began"),
+    (
+        "stalls_diverted_pending_compaction_bytes",
+        "spillway_stalls_diverted_total",
+        "pending_compaction_bytes",
+        "how often diversion began",
+    ),
+    (
+        "stalls_diverted_write_buffer_manager",
+        "spillway_stalls_diverted_total",
+        "write_buffer_manager",
+        "how often diversion began",
+    ),
+    ("stalls_diverted_other", "spillway_stalls_diverted_total", "other", "how often diversion began"),
+    (
+        "last_resort",
+        "spillway_last_resort_total",
+        "",
+        "writes that RocksDB refused before the detector knew of the write stall; many mean that `divert` starts too late",
+    ),
+    (
+        "ordering_syncs",
+        "spillway_ordering_syncs_total",
+        "",
+        "syncs of one log for a sync write or a flush of the other",
+    ),
+    (
+        "ordering_marks",
+        "spillway_ordering_marks_total",
+        "",
+        "writes to RocksDB whose log record names the diverted write before them",
+    ),
+    ("rolled_back_entries", "spillway_rolled_back_entries_total", "", "operations brought back into RocksDB"),
+    (
+        "rolled_back_bytes",
+        "spillway_rolled_back_bytes_total",
+        "",
+        "bytes of the keys and values of operations brought back",
+    ),
+    ("rollbacks_by_ingest", "spillway_rollbacks_by_ingest_total", "", "rollbacks by ingestion of sorted files"),
+    ("rollbacks_by_put", "spillway_rollbacks_by_put_total", "", "rollbacks of small generations through RocksDB's log"),
+    ("rollback_us", "spillway_rollback_seconds_total", "", "how long rollbacks took in all"),
+    (
+        "rollback_failures",
+        "spillway_rollback_failures_total",
+        "",
+        "failed attempts; the pause between two grows from 20 ms to 10 s, and a write that only a rollback can let through gets its error after three seconds",
+    ),
+    (
+        "live_generations",
+        "spillway_live_generations",
+        "",
+        "generations in the spill store that are not yet brought back",
+    ),
+    ("live_entries", "spillway_live_entries", "", "operations in live generations"),
+    ("live_bytes", "spillway_live_bytes", "", "bytes of the keys and values in live generations"),
+    (
+        "index_bytes",
+        "spillway_index_bytes",
+        "",
+        "memory of the key index and the generations, with those that were brought back and that snapshots and iterators still read",
+    ),
+    ("store_used_bytes", "spillway_store_used_bytes", "", "bytes that the spill store holds on the drive"),
+    (
+        "held_bytes",
+        "spillway_held_bytes",
+        "",
+        "of `store-used-bytes`: brought back, and kept for snapshots and iterators",
+    ),
+    ("store_capacity_bytes", "spillway_store_capacity_bytes", "", "bytes that the spill store may hold"),
+    ("diverting", "spillway_diverting", "", "1 while writes are diverted"),
+    (
+        "root_handed_out",
+        "spillway_root_handed_out",
+        "",
+        "1 after GetRootDB or GetBaseDB: nothing is diverted until the database is reopened",
+    ),
 )

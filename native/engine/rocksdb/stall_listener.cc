@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <map>
 #include <string>
+
+#include "spill/compat/stall_counts.h"
 
 namespace spillway::engine {
 
@@ -23,17 +24,11 @@ StallState state_now(rocksdb::DB& db) {
 }
 
 StallCounts counts_of(rocksdb::DB& db) {
-  std::map<std::string, std::string> stats;
   StallCounts counts;
-  if (!db.GetMapProperty(Properties::kCFStats, &stats)) return counts;
-  const auto count = [&stats](const char* name) -> std::uint64_t {
-    const auto found = stats.find(std::string("io_stalls.") + name);
-    return found == stats.end() ? 0 : std::strtoull(found->second.c_str(), nullptr, 10);
-  };
-  counts.stopped = {0, count("memtable_compaction"), count("level0_numfiles"),
-                    count("stop_for_pending_compaction_bytes")};
-  counts.delayed = {0, count("memtable_slowdown"), count("level0_slowdown"),
-                    count("slowdown_for_pending_compaction_bytes")};
+  const auto found = spill::stall_counts_of(db, db.DefaultColumnFamily());
+  if (!found) return counts;
+  counts.stopped = {0, found->memtable.stopped, found->l0.stopped, found->pending_compaction_bytes.stopped};
+  counts.delayed = {0, found->memtable.delayed, found->l0.delayed, found->pending_compaction_bytes.delayed};
   return counts;
 }
 

@@ -76,6 +76,10 @@ bool DbImpl::GetProperty(ColumnFamilyHandle* family, const Slice& property, std:
     }
     return true;
   }
+  if (name == "spillway.prometheus") {
+    *value = metrics();
+    return true;
+  }
   std::uint64_t number = 0;
   if (!GetIntProperty(family, property, &number)) return false;
   *value = std::to_string(number);

@@ -22,6 +22,7 @@
 #include "spill/report/telemetry.h"
 #include "spill/rollback/rollbacks.h"
 #include "spill/route/router.h"
+#include "spill/stall/divert_cause.h"
 #include "spillway/db.h"
 
 namespace spillway::spill {
@@ -239,16 +240,15 @@ class DbImpl final : public UniformDb {
   void list_files(const std::function<void()>& list) override;
   rocksdb::Status settle(bool abort_on_pause) override;
 
+  std::string metrics();  // as Prometheus reads them (db_metrics.cc)
   rocksdb::Status shut_down();
   rocksdb::Status without_rollbacks(const std::function<rocksdb::Status()>& compact);
-  void report_closed() const;
   rocksdb::DB* hand_out_root();
-  void on_poll(Route before, Route now);
+  void on_poll(const Signals& signals, Route before, Route now);
   // Adds to an estimate what the spill store holds of that column family, or of all families if none is given.
   void add_spilled(std::optional<std::uint32_t> family, const rocksdb::Slice& property, std::uint64_t* value) const;
   bool sum_over_families(const rocksdb::Slice& property, std::uint64_t* value);
 
-  const std::vector<std::shared_ptr<SpillListener>> listeners_;
   Telemetry telemetry_;  // counters and events
   LiveSet live_;         // what is diverted and not yet brought back
   MainDb main_;          // RocksDB: writes, logs, errors

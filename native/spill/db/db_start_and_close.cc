@@ -8,7 +8,6 @@
 #include "base/steps.h"
 #include "spill/db/db_impl.h"
 #include "spill/main_db/temporary_tables.h"
-#include "spillway/close_listener.h"
 
 namespace spillway::spill {
 namespace {
@@ -34,7 +33,6 @@ ValueReader values_of(const OpenedParts& parts, rocksdb::DB& base) {
 
 DbImpl::DbImpl(const std::shared_ptr<rocksdb::DB>& base, const SpillOptions& options, const OpenedParts& parts)
     : UniformDb(base),
-      listeners_(options.listeners),
       telemetry_(options.listeners, base->GetDBOptions().info_log),
       live_(parts.store),
       main_(*base, parts.main, live_.families(), telemetry_),
@@ -44,7 +42,8 @@ DbImpl::DbImpl(const std::shared_ptr<rocksdb::DB>& base, const SpillOptions& opt
       rollbacks_(values_of(parts, *base), main_, live_, commits_, *parts.detector, telemetry_,
                  sorted_directory_of(base->GetName())),
       router_({main_, live_, commits_, parts.detector, rollbacks_.room, rollbacks_.thread, rollbacks_.main_only,
-               telemetry_}),
+               telemetry_},
+              options.divert),
       reader_(*parts.store, values_of(parts, *base), main_, live_, commits_.pipeline.queue(), telemetry_),
       families_(parts.handle_watcher, main_, live_, commits_, rollbacks_, *parts.detector),
       file_lists_(main_, live_, rollbacks_) {}
@@ -67,7 +66,7 @@ Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const Stor
   main_.order().let_compactions_run(MainOrder::Until::opened);
   main_.order().start([this] { commits_.notes.before_flush(); });
   router_.detector().start(&base(), &live_.families(),
-                           [this](const Signals&, Route before, Route now) { on_poll(before, now); });
+                           [this](const Signals& signals, Route before, Route now) { on_poll(signals, before, now); });
   families_.start(handles);
   rollbacks_.thread.start();
   closing_.set_started();
@@ -107,21 +106,14 @@ Status DbImpl::shut_down() {
   main_.order().let_compactions_run();
   const Status closed = base().Close();
   live_.store().unlock();
-  if (closing_.is_started()) report_closed();
+  if (closing_.is_started()) telemetry_.report_closed(GetSpillStatistics());
   return status.ok() ? closed : status;
 }
 
-void DbImpl::report_closed() const {
-  const SpillStatistics last = GetSpillStatistics();
-  for (const auto& listener : listeners_) {
-    if (auto* const closing = dynamic_cast<SpillCloseListener*>(listener.get())) closing->on_spill_close(last);
-  }
-}
-
-void DbImpl::on_poll(Route before, Route now) {
+void DbImpl::on_poll(const Signals& signals, Route before, Route now) {
   if (before == now || now == Route::main) live_.store().hand_on();
+  router_.count_diversions(signals, before, now);
   if (before == now) return;
-  if (now == Route::spill) increment(telemetry_.counts.stalls_diverted);
   SpillEvent event;
   event.kind = now == Route::spill ? SpillEvent::Kind::divert_begin : SpillEvent::Kind::divert_end;
   telemetry_.report(event);

@@ -1,5 +1,7 @@
 #include "spill/report/telemetry.h"
 
+#include "spillway/close_listener.h"
+
 namespace spillway::spill {
 namespace {
 
@@ -22,6 +24,12 @@ void log_event(const SpillEvent& event, const std::shared_ptr<rocksdb::Logger>& 
 void Telemetry::report(const SpillEvent& event) const {
   log_event(event, info_log_);
   for (const auto& listener : listeners_) listener->on_spill_event(event);
+}
+
+void Telemetry::report_closed(const SpillStatistics& last) const {
+  for (const auto& listener : listeners_) {
+    if (auto* const closing = dynamic_cast<SpillCloseListener*>(listener.get())) closing->on_spill_close(last);
+  }
 }
 
 }  // namespace spillway::spill

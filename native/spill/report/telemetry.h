@@ -43,6 +43,8 @@ class Telemetry {
 
   // Thread-safe. Calls only RocksDB's info log, because RocksDB may hold its own mutex.
   void report(const SpillEvent& event) const;
+  // To every SpillCloseListener.
+  void report_closed(const SpillStatistics& last) const;
 
   Counts counts;
 

@@ -1,6 +1,6 @@
 #include "spill/route/router.h"
 
-#include <utility>
+#include <rocksdb/write_buffer_manager.h>
 
 #include "base/steps.h"
 #include "spill/commit/batch_copy.h"
@@ -50,6 +50,14 @@ void Router::set_diversion(Diversion diversion) {
   parts_.room.notify();
 }
 
+void Router::count_diversions(const Signals& signals, Route before, Route now) {
+  if (before == now || now == Route::main) causes_.poll(signals);
+  if (before == now || now == Route::main) return;
+  const auto& memory = parts_.main.user_options().database().write_buffer_manager;
+  increment(parts_.telemetry.counts.stalls_diverted);
+  causes_.begin(signals, memory != nullptr && memory->ShouldStall());
+}
+
 Status Router::write(const WriteOptions& options, WriteBatch* batch) {
   return versions_ == nullptr ? write(options, batch, nullptr) : write_if_unchanged(options, batch, {});
 }
@@ -74,20 +82,18 @@ Status Router::write(const WriteOptions& options, WriteBatch* batch, KeyVersions
     Status status;
     if (main_writer_.try_write(options, batch, &status) == Attempt::finished) return status;
   }
-  PendingWrite pending;
+  PendingWrite pending(parts_.telemetry.counts);
   pending.options = options;
   pending.batch = batch;
   pending.held = held;
   pending.is_low_priority = options.low_pri;
-  pending.has_waited = whole != nullptr && whole->has_waited;
+  if (whole != nullptr) pending.waits.begin_part_of(whole->waits);
   write_either_way(pending);
-  if (pending.waits_since) pending.waited += Clock::now() - *pending.waits_since;
+  pending.waits.end();
   if (whole != nullptr) {
-    whole->has_waited = pending.has_waited;
-    if (!whole->waits_since) whole->waited += pending.waited;  // else its own wait has this time
-  } else if (pending.has_waited) {
-    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(pending.waited).count();
-    increment(parts_.telemetry.counts.wait_us, static_cast<std::uint64_t>(us));
+    whole->waits.take_part(pending.waits);
+  } else {
+    pending.waits.report();
   }
   return pending.status;
 }
@@ -124,29 +130,16 @@ bool Router::may_wait(PendingWrite& write) {
     status = Status::ShutdownInProgress();
     return false;
   }
-  if (write.waits_since && status.IsIncomplete()) {
+  if (write.waits.since() && status.IsIncomplete()) {
     const Status error = parts_.main.error_that_keeps_the_stop(write.errors_before);
     if (!error.ok()) {
       status = error;
       return false;
     }
   }
-  if (!write.waits_since) {
-    count_wait(write);
-    write.waits_since = Clock::now();
-    write.errors_before = parts_.main.ingested_files().error_count();
-  }
+  if (!write.waits.since()) write.errors_before = parts_.main.ingested_files().error_count();
+  write.waits.wait_for(write.waits_for);
   return true;
-}
-
-void Router::count_wait(PendingWrite& write) {
-  if (!std::exchange(write.has_waited, true)) increment(parts_.telemetry.counts.waits);
-}
-
-void Router::add_wait(PendingWrite& write, Clock::duration waited) {
-  if (waited.count() == 0) return;
-  count_wait(write);
-  if (!write.waits_since) write.waited += waited;  // else this time is in that already
 }
 
 // The write is stored nowhere, unless it is in doubt: writes of the same keys may go first.
@@ -194,7 +187,10 @@ Router::Next Router::try_either_way(PendingWrite& write) {
   }
   // The store is full and RocksDB is near a write stall. Waiting for the generation that is coming back is better than
   // writing to RocksDB: RocksDB would flush many small L0 files, while the generation comes back as one large one.
-  if (diverts && is_rolling_back_one && !write.options.no_slowdown) return Next::waits;
+  if (diverts && is_rolling_back_one && !write.options.no_slowdown) {
+    write.waits_for = WaitCause::rollback;
+    return Next::waits;
+  }
   const Next next = try_main(write);
   // RocksDB refused the write because of a stall, but the stall may be over. There is no reason to wait.
   if (next == Next::waits && !diverts && !write.is_low_priority && may_divert()) {
@@ -215,7 +211,7 @@ bool Router::divert(PendingWrite& write, bool must_divert) {
   commit.must_divert = must_divert;
   steps::reached("spill.write.before_divert");
   parts_.commits.pipeline.commit(commit);
-  add_wait(write, commit.waited);
+  write.waits.add(WaitCause::commits, commit.waited);
   const rocksdb::DBOptions& database = parts_.main.user_options().database();
   if (commit.status.ok()) charge(database, options.rate_limiter_priority, write.batch->GetDataSize());
   write.is_for_main = commit.is_for_main;
@@ -235,6 +231,7 @@ bool Router::divert(PendingWrite& write, bool must_divert) {
 // Only a rollback can end this wait. If the rollback fails, its error becomes the write's, so the wait cannot last for
 // ever.
 Status Router::wait_for_rollback(PendingWrite& write) {
+  write.waits_for = WaitCause::rollback;
   const auto [failed, why] = parts_.rollback.failures();
   if (!write.rollbacks_failed) {
     write.rollbacks_failed = failed;
@@ -242,7 +239,7 @@ Status Router::wait_for_rollback(PendingWrite& write) {
         /*insists=*/!write.options.no_slowdown);  // a no_slowdown write does not wait, and may be retried often
     return {};
   }
-  const bool is_hopeless = failed > *write.rollbacks_failed && Clock::now() - *write.waits_since > kHopeless;
+  const bool is_hopeless = failed > *write.rollbacks_failed && Clock::now() - *write.waits.since() > kHopeless;
   return is_hopeless ? why : Status();
 }
 
@@ -256,12 +253,13 @@ Router::Next Router::after(Attempt attempt, PendingWrite& write) {
     case Attempt::finished:
       return Next::ended;
     case Attempt::refused:
+      write.waits_for = WaitCause::rocksdb;
       return Next::waits;
     case Attempt::covered:
       return Next::again;
     case Attempt::announced_elsewhere:
-      add_wait(write,
-               parts_.commits.pipeline.queue().run_alone([] {}));  // then its key is in the index, or its commit failed
+      // Then its key is in the index, or its commit failed.
+      write.waits.add(WaitCause::commits, parts_.commits.pipeline.queue().run_alone([] {}));
       return Next::again;
     case Attempt::doubtful:
       write.has_doubtful_key = true;
@@ -270,10 +268,9 @@ Router::Next Router::after(Attempt attempt, PendingWrite& write) {
       break;
   }
   if (write.options.no_slowdown) return Next::ended;
-  count_wait(write);
   const auto began = Clock::now();
   write.status = wait(write, [&] { low_priority_.wait(write.batch->GetDataSize()); });
-  if (!write.waits_since) write.waited += Clock::now() - began;
+  write.waits.add(WaitCause::low_priority, Clock::now() - began);
   write.options.low_pri = false;  // its low-priority wait is over
   return write.status.ok() ? Next::again : Next::ended;
 }

@@ -21,7 +21,9 @@
 #include "spill/rollback/rollback_thread.h"
 #include "spill/route/batch_traits.h"
 #include "spill/route/main_writer.h"
+#include "spill/route/write_waits.h"
 #include "spill/stall/detector.h"
+#include "spill/stall/divert_cause.h"
 #include "spill/stall/room_signal.h"
 #include "spillway/db.h"
 
@@ -40,8 +42,11 @@ class Router {
     MainOnly& main_only;
     Telemetry& telemetry;
   };
-  explicit Router(const Parts& parts)
-      : parts_(parts), main_writer_(parts.main, parts.live, parts.commits, *parts.detector) {}
+  // `policy`: that of the detector.
+  Router(const Parts& parts, const DivertPolicy& policy)
+      : parts_(parts),
+        main_writer_(parts.main, parts.live, parts.commits, *parts.detector),
+        causes_(policy, parts.telemetry.counts) {}
 
   // Returns when one of the stores has taken the batch, or with the reason why none did.
   rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
@@ -49,6 +54,8 @@ class Router {
   // Whether writes that can be diverted are diverted now.
   bool is_diverting() const;
   Detector& detector() const { return *parts_.detector; }
+  // Counts diversions and their causes. The detector calls it after each poll.
+  void count_diversions(const Signals& signals, Route before, Route now);
 
   // --- For transactions
   // From now on every write records the versions of its keys. REQUIRES: no write has begun.
@@ -59,10 +66,12 @@ class Router {
                                      const std::vector<KeyVersions::Seen>& seen);
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = WriteWaits::Clock;
 
   // A write that is tried until one of the stores takes it or it fails.
   struct PendingWrite {
+    explicit PendingWrite(Counts& counts) : waits(counts) {}
+
     rocksdb::WriteOptions options;  // the user's; `low_pri` is cleared once the write has waited for it
     rocksdb::WriteBatch* batch = nullptr;
     KeyVersions::Holding* held = nullptr;  // the locks of its keys, released while it waits
@@ -76,10 +85,9 @@ class Router {
     bool may_empty_store_in_queue = true;  // see try_with_rest_brought_back
     std::uint64_t max_bytes_in_queue = MainOnly::kSmallRest;  // most bytes that are brought back while others wait
     std::optional<std::uint64_t> rollbacks_failed;            // failure count when it began to wait for a rollback
-    std::optional<Clock::time_point> waits_since;             // since when neither store takes it
+    WaitCause waits_for = WaitCause::rocksdb;                 // if the last try ended with Next::waits
+    WriteWaits waits;                                         // since() is set while neither store takes it
     std::uint64_t errors_before = 0;                          // RocksDB's error count when the wait began
-    bool has_waited = false;                                  // the wait was counted
-    Clock::duration waited{};                                 // total over all waits
   };
 
   enum class Next : std::uint8_t { ended, again, waits };
@@ -104,8 +112,6 @@ class Router {
   Next try_with_main_only(PendingWrite& write);
   std::optional<Attempt> try_with_rest_brought_back(PendingWrite& write);
 
-  void count_wait(PendingWrite& write);  // at its first wait, once
-  void add_wait(PendingWrite& write, Clock::duration waited);
   // Whether it may wait for room. If not, its status says why it ends.
   bool may_wait(PendingWrite& write);
   rocksdb::Status wait_for_rollback(PendingWrite& write);
@@ -114,6 +120,7 @@ class Router {
   const Parts parts_;
   MainWriter main_writer_;
   LowPriority low_priority_;
+  DivertCauses causes_;  // used by the detector alone
   std::atomic<Diversion> diversion_{Diversion::automatic};
   std::unique_ptr<KeyVersions> versions_;
 };
