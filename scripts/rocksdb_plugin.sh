@@ -20,7 +20,7 @@ cd "$1"
 # What needs RocksDB and nothing else, as native/spill/CMakeLists.txt has it: all but the key-value namespaces of a drive.
 cp -R "$root/native/base" base
 cp -R "$root/native/spill" spill
-rm -rf spill/store/kv spill/packaging base/CMakeLists.txt base/spelling.cc spill/CMakeLists.txt
+rm -rf spill/store/kv spill/packaging base/CMakeLists.txt spill/CMakeLists.txt
 mv spill/include/spillway spillway
 rmdir spill/include
 cp "$fragment/CMakeLists.txt" "$fragment/register.cc" .
@@ -28,6 +28,6 @@ cp "$fragment/CMakeLists.txt" "$fragment/register.cc" .
 list() {
   find "$@" | LC_ALL=C sort | tr '\n' ' ' | sed 's/ $//'
 }
-sources=$(list register.cc spill -name '*.cc')
+sources=$(list register.cc base spill -name '*.cc')
 headers=$(list spillway -name '*.h')
 sed "s|@SOURCES@|$sources|; s|@HEADERS@|$headers|" "$fragment/spillway.mk" >spillway.mk

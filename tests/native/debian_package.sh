@@ -25,7 +25,7 @@ dpkg --compare-versions "$version-2" lt "$major.$((minor + 1))~" || fail "RocksD
 ! dpkg --compare-versions "$major.$((minor + 1)).0-1" lt "$major.$((minor + 1))~" || fail "the next RocksDB is taken"
 
 dpkg-deb --contents "$1" >"$work/contents"
-for file in include/spillway/db.h include/spillway/rocksdb_version.h libspillway.a \
+for file in include/spillway/db.h include/spillway/c.h include/spillway/rocksdb_version.h libspillway.a \
   pkgconfig/spillway.pc cmake/spillway/spillway-config.cmake doc/libspillway-dev/copyright; do
   grep -q "[ /]\./usr/.*$file\$" "$work/contents" || fail "it lacks $file"
 done
