@@ -23,7 +23,7 @@ from spillway.run import host
 from spillway.run.summary import summarise, typical
 from spillway.run.until import UntilSteady
 from spillway.rundir import owner
-from spillway.rundir.directory import ArmRecorder, is_refused, seal_refused, write_json, write_text
+from spillway.rundir.directory import LAYOUT, ArmRecorder, is_refused, seal_refused, write_json, write_text
 from spillway.rundir.samples import sample_row
 from spillway.rundir.stage import DATA_NOTE, explained, remove_leftover_data, settled, staged
 
@@ -473,7 +473,7 @@ def _summary(plan: Plan, progress: Progress) -> Document:
 
 def _manifest(plan: Plan, command: list[str], started: datetime, progress: Progress) -> Document:
     return {
-        "spillway_run": 1,  # the version of this layout
+        **LAYOUT,
         "plan": plan.name,
         "plan_file": plan.path.name,
         "command": command,

@@ -29,6 +29,9 @@ from spillway.rundir.stage import explained
 Document = dict[str, Any]
 
 
+LAYOUT = {"spillway_run": 1}  # in a manifest: the version of the layout that it and its files have
+
+
 def write_text(path: Path, text: str) -> None:
     """Writes a file whole or not at all: under a temporary name in the same directory, then renamed. Raises
     SpillwayError where it cannot be written."""
@@ -228,6 +231,13 @@ def _arms_of(path: Path, manifest: Any, summary: Any) -> dict[str, Document]:
     """Each arm's figures, where both documents have the form that is relied on. Raises SpillwayError."""
     if not isinstance(manifest, dict) or not isinstance(manifest.get("versions") or {}, dict):
         raise SpillwayError(f"{path / 'manifest.json'}: this is no manifest of a run; run the plan again.")
+    for key, known in LAYOUT.items():
+        layout = manifest.get(key, known)
+        if not isinstance(layout, int) or layout > known:
+            raise SpillwayError(
+                f"{path / 'manifest.json'}: {key} is {layout!r}, and this version of spillway reads up to {known}: "
+                "read the run with the version that made it, or a later one."
+            )
     arms = summary.get("arms") if isinstance(summary, dict) else None
     if not isinstance(arms, dict):
         raise SpillwayError(

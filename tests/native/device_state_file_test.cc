@@ -112,6 +112,22 @@ TEST(StateFile, EveryFlippedBitIsRefused) {
   }
 }
 
+TEST(StateFile, AStateOfAnotherVersionIsRefusedByName) {
+  constexpr std::size_t kVersionAt = 16;
+  const TemporaryDirectory directory;
+  ssd::Ssd saved = steady_drive();
+  const std::string path = directory.path("state");
+  ASSERT_TRUE(save_state(saved, path));
+  std::string other = file_bytes(path);
+  ASSERT_EQ(other.substr(0, kVersionAt + 4), std::string("SPILLWAY-DRIVE\0\0\1\0\0\0", kVersionAt + 4));
+  other[kVersionAt] = 2;
+  write_file(path, other);
+  ssd::Ssd loaded(small_drive(), kSeed);
+  const Status status = load_state(loaded, path);
+  EXPECT_EQ(status.fault(), Fault::bad_input);
+  EXPECT_NE(status.message().find("is a state of version 2, not 1"), std::string::npos) << status.message();
+}
+
 TEST(StateFile, AnotherDrivesStateIsRefused) {
   const TemporaryDirectory directory;
   ssd::Ssd saved = steady_drive();

@@ -5,7 +5,10 @@
 #include <rocksdb/utilities/checkpoint.h>
 #include <rocksdb/utilities/options_util.h>
 
+#include <array>
+#include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,6 +22,7 @@
 #include "spill/compat/db_out.h"
 #include "spill/main_db/binding.h"
 #include "spill/store/binding_record.h"
+#include "spill/store/checksum.h"
 #include "spill/store/kv/kv_store.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
@@ -104,6 +108,29 @@ TEST(SpillBinding, ARecordThatIsDamagedAnywhereIsNone) {
     EXPECT_FALSE(spill::decode_binding(whole.substr(0, i))) << i << " bytes";
   }
   EXPECT_FALSE(spill::decode_binding(whole + "x"));
+}
+
+// As a later version would write it: the first line and the checksum have the same form.
+std::string record_of_another_version() {
+  std::string text = encode(some_record());
+  text.replace(text.find("binding 1"), 9, "binding 2\nnew field");
+  text.resize(text.rfind("crc32c "));
+  std::string checksum;
+  for (const char byte : spill::checksum_of({rocksdb::Slice(text)})) {
+    std::array<char, 3> digits{};
+    std::snprintf(digits.data(), digits.size(), "%02x", static_cast<unsigned>(static_cast<unsigned char>(byte)));
+    checksum += digits.data();
+  }
+  return text + "crc32c " + checksum + "\n";
+}
+
+TEST(SpillBinding, ARecordOfAnotherVersionIsNotTakenForADamagedOne) {
+  const std::string other = record_of_another_version();
+  EXPECT_FALSE(spill::decode_binding(other));
+  EXPECT_TRUE(spill::is_binding_of_another_version(other));
+  EXPECT_FALSE(spill::is_binding_of_another_version(other.substr(0, other.size() - 2))) << "it is damaged";
+  EXPECT_FALSE(spill::is_binding_of_another_version(encode(some_record())));
+  EXPECT_FALSE(spill::is_binding_of_another_version(""));
 }
 
 // A database whose guard is of one opening, and a store of another confirmed one, perhaps with a pending one.
@@ -477,6 +504,35 @@ TEST_F(SpillBindingDb, ADamagedRecordIsReportedWhileSomethingIsSpilled) {
   std::filesystem::resize_file(path("db/spill/BINDING"), 20);
   const Status status = open("db");
   EXPECT_TRUE(status.IsCorruption()) << status.ToString();
+}
+
+TEST_F(SpillBindingDb, ASpillStoreOfAnotherVersionIsRefusedByNameAndNotChanged) {
+  make_with_writes("db");
+  const std::string record = record_of_another_version();
+  std::ofstream(path("db/spill/BINDING"), std::ios::binary) << record;
+  const Status status = open("db");
+  EXPECT_TRUE(status.IsNotSupported()) << status.ToString();
+  EXPECT_NE(status.ToString().find("was last opened by another version of Spillway"), std::string::npos);
+  EXPECT_EQ(status.ToString().find("--abandon"), std::string::npos) << "its writes are not lost";
+  std::ifstream file(path("db/spill/BINDING"), std::ios::binary);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), record);
+}
+
+// A guard that this version cannot read: a later version's, which may have another record.
+TEST_F(SpillBindingDb, ADatabaseWithTheGuardOfAnotherVersionIsRefused) {
+  {
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    rocksdb::DB* db = nullptr;
+    ASSERT_TRUE(rocksdb::DB::Open(options, path("db"), spill::DbOut(&db)).ok());
+    const std::unique_ptr<rocksdb::DB> plain(db);
+    rocksdb::ColumnFamilyHandle* guard = nullptr;
+    ASSERT_TRUE(plain->CreateColumnFamily({}, "spillway guard 2 of a later version", &guard).ok());
+    ASSERT_TRUE(plain->DestroyColumnFamilyHandle(guard).ok());
+  }
+  const Status status = open("db");
+  EXPECT_TRUE(status.IsNotSupported()) << status.ToString();
+  EXPECT_NE(status.ToString().find("was last opened by another version of Spillway"), std::string::npos);
 }
 
 TEST_F(SpillBindingDb, ACrashAtAnyPointOfAnOpeningFits) {

@@ -61,6 +61,10 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "no arms": (lambda run: spoil_json(run, "summary.json", lambda d: d | {"arms": {}}), "no arm was run"),
     "no manifest": (lambda run: (run / "manifest.json").unlink(), "manifest.json: the run directory is not whole"),
+    "a later layout": (
+        lambda run: spoil_json(run, "manifest.json", lambda d: d | {"spillway_run": 2}),
+        "manifest.json: spillway_run is 2, and this version of spillway reads up to 1",
+    ),
     "no plan": (lambda run: (run / "plan.toml").unlink(), "plan.toml: the run directory is not whole"),
     "a damaged plan": (lambda run: (run / "plan.toml").write_text("[load\n"), "plan.toml: this is no TOML"),
     "no samples": (lambda run: (run / SAMPLES).unlink(), f"{SAMPLES}: the run directory is not whole"),

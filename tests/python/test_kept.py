@@ -233,6 +233,22 @@ def asked_of(native: Path, request: dict[str, Any]) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.native
+def test_a_state_of_another_format_is_refused_by_name(real_native: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    phases = [{"name": "only", "workload": "fillseq", "operations": 100}]
+    request = {**REQUEST, "directory": str(tmp_path / "db"), "phases": phases, "kept": {"to": str(state)}}
+    assert asked_of(real_native, request).wait() == 0
+    kept = json.loads((state / "kept.json").read_text())
+    assert kept["format"] == "spillway-kept-1"
+    (state / "kept.json").write_text(json.dumps(kept | {"format": "spillway-kept-2"}))
+    again = asked_of(real_native, {**request, "directory": str(tmp_path / "other"), "kept": {"from": str(state)}})
+    assert again.stdout is not None
+    said = again.stdout.read().decode()
+    assert again.wait() == 2
+    assert 'is of format \\"spillway-kept-2\\", and this version reads \\"spillway-kept-1\\"' in said
+
+
+@pytest.mark.native
 def test_a_kill_while_a_state_is_replaced_leaves_one_whole(real_native: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
 

@@ -90,23 +90,29 @@ Status Binding::check_guard(const std::vector<std::string>& families, const std:
   if (!bytes.empty()) {
     pairing_.record = decode_binding(bytes);
     is_damaged_ = !pairing_.record;
+    is_of_another_version_ = is_binding_of_another_version(bytes);
     const MutexLock lock(mutex_);
     if (pairing_.record) record_ = *pairing_.record;
   }
   if (!pairing_.guard) return {};
-  return is_damaged_ ? damaged() : check_pairing(pairing_);
+  return is_damaged_ ? unreadable() : check_pairing(pairing_);
 }
 
 Status Binding::check_writes(bool has_writes) {
   pairing_.has_writes = has_writes;
-  return has_writes && is_damaged_ ? damaged() : check_pairing(pairing_);
+  return has_writes && is_damaged_ ? unreadable() : check_pairing(pairing_);
 }
 
-Status Binding::damaged() const {
+Status Binding::unreadable() const {
+  if (is_of_another_version_) {
+    return Status::NotSupported("the spill store in " + pairing_.location +
+                                " was last opened by another version of Spillway (" + store_->binding_place() +
+                                "); open it with that, and close it");
+  }
   return Status::Corruption("the binding record of the spill store in " + pairing_.location + " is damaged (" +
                             store_->binding_place() +
-                            "), or of another version of Spillway; put a copy of it there, or give up the writes in "
-                            "the spill store with 'spillway spill drain --abandon " +
+                            "); put a copy of it there, or give up the writes in the spill store with 'spillway spill "
+                            "drain --abandon " +
                             pairing_.database + "'");
 }
 

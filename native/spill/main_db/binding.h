@@ -66,11 +66,12 @@ class Binding {
   rocksdb::Status begin_opening() REQUIRES(mutex_);
   rocksdb::Status drop_guard() REQUIRES(mutex_);
   rocksdb::Status write() REQUIRES(mutex_);
-  rocksdb::Status damaged() const;
+  rocksdb::Status unreadable() const;  // why the record cannot be read
 
   const std::shared_ptr<Store> store_;
   Pairing pairing_;          // as found by check_guard()
-  bool is_damaged_ = false;  // the record is
+  bool is_damaged_ = false;  // the record is, or is of another version
+  bool is_of_another_version_ = false;
 
   Mutex mutex_;
   BindingRecord record_ GUARDED_BY(mutex_);  // as it is in the store

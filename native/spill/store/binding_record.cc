@@ -16,6 +16,7 @@ constexpr std::string_view kGuardPrefix = "spillway guard ";
 // Between the fields of a guard's name and the sentence that RocksDB's refusal shows.
 constexpr std::string_view kGuardSays = ": writes may lie in the spill store ";
 constexpr std::string_view kGuardAsks = "; open with spillway::DB or run 'spillway spill drain'";
+constexpr std::string_view kFormatPrefix = "spillway binding ";
 constexpr std::string_view kFormat = "spillway binding 1";
 constexpr std::size_t kIdDigits = 32;
 // Of a path that is kept for messages, so that the record fits into one pair of any drive. Source: guess.
@@ -58,6 +59,16 @@ std::string checksum_text(std::string_view text) {
     result += digits.data();
   }
   return result;
+}
+
+// What stands before the checksum in the last line. Nothing: they do not fit.
+std::optional<std::string> checked_text(const rocksdb::Slice& bytes) {
+  const std::string text = bytes.ToString();
+  const std::size_t end = text.rfind("crc32c ");
+  if (end == std::string::npos || text.substr(end) != "crc32c " + checksum_text(text.substr(0, end)) + "\n") {
+    return std::nullopt;
+  }
+  return text.substr(0, end);
 }
 
 // The rest of the next line, behind its name.
@@ -157,13 +168,15 @@ std::string encode(const BindingRecord& record) {
   return text + "crc32c " + checksum_text(text) + "\n";
 }
 
+bool is_binding_of_another_version(const rocksdb::Slice& bytes) {
+  const std::optional<std::string> text = checked_text(bytes);
+  return text && text->starts_with(kFormatPrefix) && text->substr(0, text->find('\n')) != kFormat;
+}
+
 std::optional<BindingRecord> decode_binding(const rocksdb::Slice& bytes) {
-  const std::string text = bytes.ToString();
-  const std::size_t end = text.rfind("crc32c ");
-  if (end == std::string::npos || text.substr(end) != "crc32c " + checksum_text(text.substr(0, end)) + "\n") {
-    return std::nullopt;
-  }
-  std::istringstream lines(text.substr(0, end));
+  const std::optional<std::string> text = checked_text(bytes);
+  if (!text) return std::nullopt;
+  std::istringstream lines(*text);
   std::string format;
   if (!std::getline(lines, format) || format != kFormat) return std::nullopt;
   const auto id = field(lines, "id");

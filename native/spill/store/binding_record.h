@@ -50,8 +50,11 @@ struct BindingRecord {
   std::string database;      // its path
 };
 std::string encode(const BindingRecord& record);
-// Nothing if the bytes are not those of a record.
+// Nothing if the bytes are not those of a record that this version can read.
 std::optional<BindingRecord> decode_binding(const rocksdb::Slice& bytes);
+// Whether the bytes are an undamaged record of another version: its first line, and the checksum in its last, have the
+// same form in every version.
+bool is_binding_of_another_version(const rocksdb::Slice& bytes);
 
 // In the directory of a spill store of files.
 inline constexpr char kBindingFile[] = "BINDING";
