@@ -76,6 +76,13 @@ bool Settings::flag(const std::string& key, bool fallback) {
   return fallback;
 }
 
+std::string Settings::text(const std::string& key, const std::string& fallback, const std::string& takes) {
+  const std::string* const text = find(key);
+  if (text == nullptr || !text->empty()) return text == nullptr ? fallback : *text;
+  refuse_value(key, takes);
+  return fallback;
+}
+
 std::size_t Settings::choice(const std::string& key, const std::vector<std::string>& words, std::size_t fallback) {
   const std::string* const text = find(key);
   if (text == nullptr) return fallback;

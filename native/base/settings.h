@@ -27,6 +27,8 @@ class Settings {
   std::uint64_t size(const std::string& key, std::uint64_t fallback, std::uint64_t low);
   double number(const std::string& key, double fallback, double low, double high);
   bool flag(const std::string& key, bool fallback);
+  // Any text but an empty one.
+  std::string text(const std::string& key, const std::string& fallback, const std::string& takes);
   // Which of `words`.
   std::size_t choice(const std::string& key, const std::vector<std::string>& words, std::size_t fallback);
 

@@ -44,19 +44,19 @@ static void check_refusals(const char* directory) {
   EXPECT(spillway_open(directory, "create_if_missing=true;no_such_option=1", NULL, &error) == NULL);
   EXPECT_ERROR("no_such_option");
   EXPECT(spillway_open(directory, kOptions, "capacty=4GiB", &error) == NULL);
-  EXPECT_ERROR("did you mean capacity?");
+  EXPECT_ERROR("the nearest is capacity");
   EXPECT(spillway_open(directory, kOptions, "capacity", &error) == NULL);
   EXPECT_ERROR("KEY=VALUE");
   EXPECT(spillway_open(directory, kOptions, "capacity=much", &error) == NULL);
-  EXPECT_ERROR("capacity is 'much' and takes a size");
+  EXPECT_ERROR("capacity is much; it takes a size");
   EXPECT(spillway_open(directory, kOptions, "divert_pending=1.5", &error) == NULL);
-  EXPECT_ERROR("a share, 0 to 1");
+  EXPECT_ERROR("it takes a number from 0 to 1");
   EXPECT(spillway_open(directory, kOptions, "divert_pending=nan", &error) == NULL);
-  EXPECT_ERROR("a share, 0 to 1");
+  EXPECT_ERROR("it takes a number from 0 to 1");
   EXPECT(spillway_open(directory, kOptions, "rollback=later", &error) == NULL);
-  EXPECT_ERROR("adaptive, eager, lazy or off");
+  EXPECT_ERROR("rollback \"later\" is not known");
   EXPECT(spillway_open(directory, kOptions, "poll_ms=10;poll_ms=20", &error) == NULL);
-  EXPECT_ERROR("comes twice");
+  EXPECT_ERROR("poll_ms is given twice");
   EXPECT(spillway_open(directory, kOptions, "capacity=1MiB;generation=2MiB", &error) == NULL);
   EXPECT_ERROR("less than a generation");
   /* A message takes the place of an earlier one. */

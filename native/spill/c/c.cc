@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "spill/c/options_text.h"
+#include "spill/settings/spill_settings.h"
 #include "spillway/db.h"
 
 struct spillway_t {
@@ -49,10 +49,11 @@ Status open_database(const std::string& path, const std::string& rocksdb_options
   rocksdb::ConfigOptions strict;
   strict.ignore_unknown_options = false;
   rocksdb::Options options;
-  SpillOptions spill;
   Status status = rocksdb::GetOptionsFromString(strict, rocksdb::Options(), rocksdb_options, &options);
-  if (status.ok()) status = set_from_text(spillway_options, &spill);
-  return status.ok() ? DB::Open(options, spill, path, db) : status;
+  if (!status.ok()) return status;
+  const auto spill = parse_spill_options(spillway_options, "", PathKey::taken);
+  if (!spill) return Status::InvalidArgument(spill.status().message());
+  return DB::Open(options, spill.value(), path, db);
 }
 
 std::string text_of(const char* text) { return text == nullptr ? std::string() : std::string(text); }

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdint>
 
+#include "base/spelling.h"
+
 namespace spillway::spill {
 
 SpillOptions read_spill_options(Settings& settings, const SpillKeys& keys) {
@@ -35,6 +37,20 @@ SpillOptions read_spill_options(Settings& settings, const SpillKeys& keys) {
                     ", less than a generation: raise it or lower " + keys.shown + size_key("generation") + " = " +
                     std::to_string(spill.generation_bytes));
   }
+  return spill;
+}
+
+Result<SpillOptions> parse_spill_options(const std::string& text, const std::string& shown, PathKey path) {
+  const auto entries = parse_entries(text);
+  if (!entries) return Status::bad_input(shown + entries.status().message());
+  StringMap given;
+  for (const auto& [key, value] : entries.value()) {
+    if (!given.emplace(key, value).second) return Status::bad_input(shown + key + " is given twice");
+  }
+  Settings settings(given, shown, "the accelerator");
+  SpillOptions spill = read_spill_options(settings, {.prefix = "", .size_suffix = "", .shown = shown});
+  if (path == PathKey::taken) spill.path = settings.text("path", spill.path, "a directory");
+  if (Status status = settings.finish(); !status) return status;
   return spill;
 }
 
