@@ -42,15 +42,15 @@ SpillOptions read_spill_options(Settings& settings, const SpillKeys& keys) {
 
 Result<SpillOptions> parse_spill_options(const std::string& text, const std::string& shown, PathKey path) {
   const auto entries = parse_entries(text);
-  if (!entries) return Status::bad_input(shown + entries.status().message());
+  if (!entries) return spillway::Status::bad_input(shown + entries.status().message());
   StringMap given;
   for (const auto& [key, value] : entries.value()) {
-    if (!given.emplace(key, value).second) return Status::bad_input(shown + key + " is given twice");
+    if (!given.emplace(key, value).second) return spillway::Status::bad_input(shown + key + " is given twice");
   }
   Settings settings(given, shown, "the accelerator");
   SpillOptions spill = read_spill_options(settings, {.prefix = "", .size_suffix = "", .shown = shown});
   if (path == PathKey::taken) spill.path = settings.text("path", spill.path, "a directory");
-  if (Status status = settings.finish(); !status) return status;
+  if (spillway::Status status = settings.finish(); !status) return status;
   return spill;
 }
 
