@@ -1,5 +1,7 @@
 // librocksdb-spillway.so: preloaded, it gives unmodified RocksDB programs (db_bench, ldb, sst_dump) an emulated drive:
 //   LD_PRELOAD=librocksdb-spillway.so db_bench --fs_uri='spillway://preset=quickstart;capacity=8GiB;state=DIR' …
+// As an Env it can be named in RocksDB's option strings and OPTIONS files: env=spillway://preset:quickstart,state:DIR
+#include <rocksdb/env.h>
 #include <rocksdb/utilities/object_registry.h>
 #include <unistd.h>
 
@@ -18,8 +20,8 @@ namespace spillway::plugin {
 
 namespace {
 
-// The drives of this process, by URI. There is one Drives and it is never destroyed: files and file systems that refer
-// to its volumes live in static objects of the program, and in threads that run while it exits.
+// The drives of this process, by URI, and the Envs on them. There is one Drives and it is never destroyed: files and
+// file systems that refer to its volumes live in static objects of the program, and in threads that run while it exits.
 class Drives {
  public:
   static Drives& of_process() {
@@ -29,6 +31,23 @@ class Drives {
 
   Result<fs::Volume*> volume(const std::string& uri) {
     const std::lock_guard lock(mutex_);
+    return volume_locked(usual_spelling(uri));
+  }
+
+  // An option string can name only an Env that lives as long as the process.
+  Result<rocksdb::Env*> environment(const std::string& given) {
+    const std::string uri = usual_spelling(given);
+    const std::lock_guard lock(mutex_);
+    const auto found = environments_.find(uri);
+    if (found != environments_.end()) return found->second.get();
+    auto volume = volume_locked(uri);
+    if (!volume) return volume.status();
+    auto environment = rocksdb::NewCompositeEnv(fs::make_rocksdb_file_system(**volume));
+    return environments_.emplace(uri, std::move(environment)).first->second.get();
+  }
+
+ private:
+  Result<fs::Volume*> volume_locked(const std::string& uri) {
     const auto found = drives_.find(uri);
     if (found != drives_.end()) return &found->second->volume();
     auto drive = KeptDrive::open(uri);
@@ -36,7 +55,6 @@ class Drives {
     return &drives_.emplace(uri, std::move(*drive)).first->second->volume();
   }
 
- private:
   // Registered with the first drive, so after the constructors of the program's and RocksDB's static objects: exit()
   // calls this before their destructors. Programs close their databases before they exit. If one does not, the volume
   // is detached while the database uses it.
@@ -62,6 +80,7 @@ class Drives {
 
   std::mutex mutex_;
   std::map<std::string, std::unique_ptr<KeptDrive>> drives_;
+  std::map<std::string, std::unique_ptr<rocksdb::Env>> environments_;
 };
 
 rocksdb::FileSystem* make_file_system(const std::string& uri, std::unique_ptr<rocksdb::FileSystem>* guard,
@@ -75,11 +94,19 @@ rocksdb::FileSystem* make_file_system(const std::string& uri, std::unique_ptr<ro
   return guard->get();
 }
 
+rocksdb::Env* find_environment(const std::string& uri, std::unique_ptr<rocksdb::Env>*, std::string* problem) {
+  auto environment = Drives::of_process().environment(uri);
+  if (environment) return *environment;
+  *problem = environment.status().message();
+  return nullptr;
+}
+
 // Runs when the loader brings the plugin in: after RocksDB, on which it depends, and before main.
-__attribute__((constructor)) void register_file_system() {
-  rocksdb::ObjectLibrary::Default()->AddFactory<rocksdb::FileSystem>(
-      rocksdb::ObjectLibrary::PatternEntry(kScheme, /*optional=*/false).AddSeparator("://", /*at_least_one=*/false),
-      make_file_system);
+__attribute__((constructor)) void register_factories() {
+  auto uris = rocksdb::ObjectLibrary::PatternEntry(kScheme, /*optional=*/false);
+  uris.AddSeparator("://", /*at_least_one=*/false);
+  rocksdb::ObjectLibrary::Default()->AddFactory<rocksdb::FileSystem>(uris, make_file_system);
+  rocksdb::ObjectLibrary::Default()->AddFactory<rocksdb::Env>(uris, find_environment);
 }
 
 }  // namespace

@@ -152,9 +152,27 @@ class Reader {
 
 }  // namespace
 
+std::string usual_spelling(const std::string& uri) {
+  if (uri.find('=') != std::string::npos) return uri;
+  std::string usual = uri;
+  bool is_key = true;
+  const std::size_t scheme = uri.find("://");
+  for (std::size_t at = scheme == std::string::npos ? 0 : scheme + 3; at < usual.size(); ++at) {
+    if (usual[at] == ',') {
+      usual[at] = ';';
+      is_key = true;
+    } else if (usual[at] == ':' && is_key) {
+      usual[at] = '=';
+      is_key = false;
+    }
+  }
+  return usual;
+}
+
 Result<DriveUri> parse_uri(const std::string& uri) {
   const std::string prefix = std::string(kScheme) + "://";
-  const auto entries = parse_entries(uri.starts_with(prefix) ? uri.substr(prefix.size()) : uri);
+  const std::string usual = usual_spelling(uri);
+  const auto entries = parse_entries(usual.starts_with(prefix) ? usual.substr(prefix.size()) : usual);
   if (!entries) return Status::bad_input(prefix + ": " + entries.status().message());
   Reader reader;
   for (const auto& [key, value] : entries.value()) {

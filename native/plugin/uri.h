@@ -1,4 +1,5 @@
-// spillway://KEY=VALUE;KEY=VALUE…: an emulated drive in one word, for programs that know only --fs_uri.
+// spillway://KEY=VALUE;KEY=VALUE…: an emulated drive in one word, for programs that know only --fs_uri. RocksDB reads a
+// "=" in an option's value in its own way, so in option strings: spillway://KEY:VALUE,KEY:VALUE…
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,9 @@ struct DriveUri {
   double time_scale = 1;
   fs::VolumeOptions volume;
 };
+
+// The URI with "=" and ";", however it was spelt: two spellings of one URI name one drive.
+std::string usual_spelling(const std::string& uri);
 
 // bad_input: an unknown key, with the nearest known; a value that a key does not take; no drive named.
 Result<DriveUri> parse_uri(const std::string& uri);
