@@ -1,6 +1,6 @@
 # Each recipe is made of lines one could type. Set-up is part of every target and quick to repeat.
 .DEFAULT_GOAL := help
-.PHONY: help demo accelerate test bench lint sanitize fuzz flips crash metamorphic barriers compat docs compared wiredtiger clean
+.PHONY: help demo accelerate test bench lint sanitize fuzz flips crash metamorphic barriers compat pip docs compared wiredtiger clean
 
 FUZZ_SECONDS ?= 600
 CRASH_TIMES ?= 20
@@ -78,6 +78,11 @@ metamorphic:
 compat:
 	@scripts/setup.sh test
 	.venv/bin/python scripts/compat.py
+
+#: make pip       `pip install .` into a clean virtual environment, and each part used from there; as long as a build
+pip:
+	@scripts/setup.sh test
+	scripts/pip_install.sh
 
 #: make docs      docs/COMMANDS.md from the commands' own help, docs/REPRODUCED.md from the papers' data, and the figures
 #:                of recorded runs in README.md and docs/ from runs/

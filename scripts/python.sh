@@ -49,6 +49,6 @@ echo "Installing the Python package into .venv"
 rm -f $stamp
 target=.
 [ -z "$extras" ] || target=".[$extras]"
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable "$target" ||
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --config-settings=wheel.cmake=false --editable "$target" ||
   fail "pip could not install the package; its own message is above."
 echo "$(cksum <pyproject.toml) $(.venv/bin/python -V 2>&1) $PWD $extras" >$stamp
