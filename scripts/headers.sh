@@ -1,18 +1,71 @@
 #!/bin/sh
-# Compiles what includes RocksDB's headers with those of another version, without linking:
+# Compiles what includes RocksDB's headers with those of other versions, and links nothing with their libraries: the
+# library, the file system, the plugin, the accelerator for programs as they are, and the engines on RocksDB.
 #
-#   scripts/headers.sh build-rocksdb/11.8.1/include
+#   scripts/headers.sh 9.10.0 11.8.1
 #
-# The directory has rocksdb/ and nothing else that the system's compiler would take. Exit code 1: a source does not compile.
+# Headers of 9.10.0 are those of Debian 13's package, which apt verifies; of 11.8.1 those of the crate librocksdb-sys, which
+# cargo verifies. They are kept in build-headers/. Exit code 1: a source does not compile. Exit code 2: there are no headers.
 set -eu
-
-headers=${1:?"usage: scripts/headers.sh DIRECTORY, which has rocksdb/"}
-if [ ! -e "$headers/rocksdb/version.h" ]; then
-  echo "scripts/headers.sh: $headers has no rocksdb/version.h" >&2
-  exit 2
-fi
-headers=$(cd "$headers" && pwd)
 cd "$(dirname "$0")/.."
-find native/spill native/fs native/faults native/plugin native/accelerate native/engine/rocksdb -name '*.cc' -print0 |
-  xargs -0 -n 1 -P "${JOBS:-2}" "${CXX:-c++}" -std=c++20 -fsyntax-only -Wall -Wextra -Werror -isystem "$headers" \
-    -Inative -Inative/spill/include
+
+fail() {
+  echo "scripts/headers.sh: $1" >&2
+  exit 2
+}
+
+# $1: a version. What apt reads here is its own: nothing of the system's lists changes.
+from_debian_13() {
+  mirror=$(apt-get indextargets --format '$(SITE)' | grep '/debian/*$' | head -n 1)
+  [ -n "$mirror" ] || fail "this system has no Debian mirror among the sources of apt"
+  place=$PWD/build-headers/apt
+  mkdir -p "$place/lists/partial" "$place/archives/partial"
+  echo "deb $mirror trixie main" >"$place/sources.list"
+  set -- "$1" -q -o "Dir::Etc::SourceList=$place/sources.list" -o Dir::Etc::SourceParts=/dev/null \
+    -o "Dir::State::Lists=$place/lists" -o "Dir::Cache=$place" -o APT::Sandbox::User=root -o Acquire::Languages=none
+  version=$1
+  shift
+  apt-get "$@" update >&2
+  (cd "$place" && rm -f ./*.deb && apt-get "$@" download librocksdb-dev/trixie >&2)
+  dpkg-deb --extract "$place"/librocksdb-dev_"$version"-*.deb "$place/root" || fail "Debian 13 has another RocksDB than $version"
+  cp -R "$place/root/usr/include/rocksdb" "build-headers/$version/include/"
+}
+
+# $1: a version, $2: that of the crate that has it.
+from_crate() {
+  place=$PWD/build-headers/crate
+  mkdir -p "$place/src"
+  printf '[package]\nname = "headers"\nversion = "0.0.0"\n[dependencies]\nlibrocksdb-sys = { version = "=%s", default-features = false }\n' \
+    "$2" >"$place/Cargo.toml"
+  : >"$place/src/lib.rs"
+  (cd "$place" && cargo vendor --quiet vendor >/dev/null)
+  cp -R "$place/vendor/librocksdb-sys/rocksdb/include/rocksdb" "build-headers/$1/include/"
+  rm -rf "$place"
+}
+
+[ $# -gt 0 ] || fail "name versions: 9.10.0, 11.8.1"
+for version in "$@"; do
+  build=build-headers/$version
+  if [ ! -e "$build/include/complete" ]; then
+    rm -rf "$build"
+    mkdir -p "$build/include" "$build/packages"
+    case $version in
+      9.10.0) from_debian_13 "$version" ;;
+      11.8.1) from_crate "$version" 0.19.0 ;;
+      *) fail "no headers of RocksDB $version are known; there are 9.10.0 and 11.8.1" ;;
+    esac
+    # A package of headers alone. Its path is the compiler's option for system headers: their warnings are not ours.
+    printf 'Name: rocksdb\nDescription: headers\nVersion: %s\nCflags: -isystem %s\n' "$version" "$PWD/$build/include" \
+      >"$build/packages/rocksdb.pc"
+    touch "$build/include/complete"
+  fi
+  PKG_CONFIG_PATH="$PWD/$build/packages" cmake -G Ninja -S . -B "$build/build" -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0 \
+    -DSPILLWAY_TESTS=OFF -DSPILLWAY_BENCH=OFF -DSPILLWAY_INSTALL=OFF >"$build/log" 2>&1 || fail "$(cat "$build/log")"
+  # Objects without the libraries below them, which include nothing of RocksDB.
+  objects=$(ninja -C "$build/build" -t targets all |
+    sed -n 's/^\(native\/\(spill\|fs\|plugin\|accelerate\|engine\/CMakeFiles\/spillway_rocksdb.dir\)\/.*\.o\): .*/\1/p')
+  [ -n "$objects" ] || fail "nothing is to be compiled"
+  echo "headers: RocksDB $version"
+  # shellcheck disable=SC2086 # a list of words
+  ninja -C "$build/build" --quiet $objects || exit 1
+done

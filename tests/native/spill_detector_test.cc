@@ -23,6 +23,16 @@ using namespace std::chrono_literals;
 constexpr DivertPolicy kAtThreeL0Files{.divert_l0_files = 3, .resume_l0_files = 2};
 constexpr auto kNever = 24h;  // it polls only on request
 
+ColumnFamily family_of(rocksdb::ColumnFamilyHandle* handle, int l0_stop_trigger) {
+  ColumnFamily family;
+  family.id = handle->GetID();
+  family.handle = handle;
+  family.comparator = rocksdb::BytewiseComparator();
+  family.limits.l0_compaction_trigger = 2;  // no threshold may be below it
+  family.limits.l0_stop_trigger = l0_stop_trigger;
+  return family;
+}
+
 class DetectorTest : public ::testing::Test {
  protected:
   DetectorTest() {
@@ -39,13 +49,7 @@ class DetectorTest : public ::testing::Test {
   }
 
   void add_family(rocksdb::ColumnFamilyHandle* handle, int l0_stop_trigger) {
-    ColumnFamily family;
-    family.id = handle->GetID();
-    family.handle = handle;
-    family.comparator = rocksdb::BytewiseComparator();
-    family.limits.l0_compaction_trigger = 2;  // no threshold may be below it
-    family.limits.l0_stop_trigger = l0_stop_trigger;
-    families_.add(std::move(family));
+    families_.add(family_of(handle, l0_stop_trigger));
   }
   void flush_one(rocksdb::ColumnFamilyHandle* family = nullptr) {
     if (family == nullptr) family = db_->DefaultColumnFamily();
@@ -166,6 +170,36 @@ TEST_F(DetectorTest, PollsAtEachIntervalUntilItIsStopped) {
   detector.report_refusal();  // stopped: nothing is reported any more
   EXPECT_EQ(looks_, looks);
   EXPECT_EQ(detector.route(), Route::spill);
+}
+
+// Without an interval and without a stall: the end of the flush that adds the third file, and of the compaction that
+// takes them away.
+TEST(DetectorOfJobs, PollsWhenAFlushOrACompactionEnds) {
+  const TemporaryDirectory directory;
+  const auto detector = std::make_shared<Detector>(kAtThreeL0Files, kNever);
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.disable_auto_compactions = true;
+  options.listeners.push_back(detector);
+  rocksdb::DB* opened = nullptr;
+  ASSERT_TRUE(rocksdb::DB::Open(options, directory.path("db"), spill::DbOut(&opened)).ok());
+  const std::unique_ptr<rocksdb::DB> db(opened);
+  ColumnFamilies families;
+  families.add(family_of(db->DefaultColumnFamily(), /*l0_stop_trigger=*/36));
+  detector->start(db.get(), &families, [](const Signals&, Route, Route) {});
+  const auto is_at = [&](Route route) {
+    const auto end = std::chrono::steady_clock::now() + 30s;
+    while (detector->route() != route && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
+    return detector->route() == route;
+  };
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(db->Put({}, "k", "v").ok());
+    ASSERT_TRUE(db->Flush({}).ok());
+  }
+  EXPECT_TRUE(is_at(Route::spill));
+  ASSERT_TRUE(db->CompactRange({}, nullptr, nullptr).ok());
+  EXPECT_TRUE(is_at(Route::main));
+  detector->stop();
 }
 
 // Files relative to their own limit, not the largest number of files.

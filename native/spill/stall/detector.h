@@ -1,4 +1,5 @@
-// Detects write stalls early (K3): RocksDB's notifications at once, its properties ten times a second.
+// Detects write stalls early (K3): RocksDB's notifications at once, its properties ten times a second and after each of
+// its flushes and compactions.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -12,6 +13,7 @@
 #include <thread>
 
 #include "base/mutex.h"
+#include "spill/compat/job_listener.h"
 #include "spill/live/column_families.h"
 #include "spill/stall/policy.h"
 
@@ -21,7 +23,7 @@ namespace spillway::spill {
 // one of its thresholds: if any family would have writes diverted after `now`, this one would.
 Signals signals_of(rocksdb::DB& db, const ColumnFamilies& families, const DivertPolicy& policy, Route now);
 
-class Detector final : public rocksdb::EventListener {
+class Detector final : public JobListener {
  public:
   // `on_poll` is called by the detector's thread after every poll, and by the thread that noticed a stall before
   // diversion starts.
@@ -45,6 +47,7 @@ class Detector final : public rocksdb::EventListener {
   void OnStallConditionsChanged(const rocksdb::WriteStallInfo& info) override;
 
  private:
+  void on_job_ended() override { poll_now(); }
   void run() EXCLUDES(report_mutex_, mutex_);
   void poll() EXCLUDES(report_mutex_, mutex_);
   void divert_now() EXCLUDES(report_mutex_, mutex_);
