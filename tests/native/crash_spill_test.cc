@@ -42,6 +42,7 @@ constexpr Step kCommonSteps[] = {
     {"spill.write.marked", false},
     {"spill.rollback.put_back", true},
     {"spill.rollback.sorted", false},
+    {"spill.rollback.prepared", false},
     {"spill.rollback.gate_closed", false},
     {"spill.rollback.ingested", false},
     {"spill.rollback.dropped", false},

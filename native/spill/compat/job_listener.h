@@ -1,5 +1,5 @@
-// Tells when a flush or a compaction of RocksDB's has ended, and its levels may be nearer to a write stall or further from
-// one.
+// Tells when a flush or a compaction of RocksDB's has ended, and its levels may be nearer to a write stall or further
+// from one.
 #pragma once
 
 #include <rocksdb/listener.h>

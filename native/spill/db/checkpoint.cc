@@ -181,7 +181,9 @@ Status CheckpointMaker::ingest_view(const View& view, rocksdb::DB& copy, Ingeste
   }
   if (of_families.empty()) return {};
   bool lies_above_older = false;
-  const Status status = ingest_and_check_levels(copy, ingested_files, of_families, &lies_above_older);
+  FileIngestion ingestion(copy, of_families);
+  Status status = ingestion.prepare();
+  if (status.ok()) status = ingest_and_check_levels(ingestion, ingested_files, &lies_above_older);
   return status.ok() && !lies_above_older ? Status::TryAgain() : status;  // of RocksDB's own: a flush was ending
 }
 

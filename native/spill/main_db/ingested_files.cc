@@ -104,17 +104,15 @@ rocksdb::Status cannot_move() {
       "could not open the table any more");
 }
 
-rocksdb::Status ingest_and_check_levels(rocksdb::DB& db, IngestedFiles& ingested_files,
-                                        const std::vector<rocksdb::IngestExternalFileArg>& arguments,
-                                        bool* lies_above) {
+rocksdb::Status ingest_and_check_levels(FileIngestion& ingestion, IngestedFiles& ingested_files, bool* lies_above) {
+  rocksdb::DB& db = ingestion.db();
   const std::uint64_t before = db.GetLatestSequenceNumber();
-  for (const auto& one : arguments) {
+  for (const auto& one : ingestion.arguments()) {
     for (const std::string& path : one.external_files) ingested_files.expect(path);
   }
-  const rocksdb::Status status =
-      ingested_files.may_ingest() ? db.IngestExternalFiles(arguments) : IngestedFiles::refusal();
+  const rocksdb::Status status = ingested_files.may_ingest() ? ingestion.commit() : IngestedFiles::refusal();
   *lies_above = true;
-  for (const auto& one : arguments) {
+  for (const auto& one : ingestion.arguments()) {
     FileNumbers numbers;
     for (const std::string& path : one.external_files) {
       if (const auto number = ingested_files.take(path)) numbers.insert(*number);

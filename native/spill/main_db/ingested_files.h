@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "spill/compat/file_ingestion.h"
 #include "spill/store/store.h"
 
 namespace spillway::spill {
@@ -83,11 +84,10 @@ rocksdb::Status cannot_move();
 // time, misplaced files get a higher level. Source: guess, more than twice the levels of a default RocksDB.
 inline constexpr int kMostIngestions = 16;
 
-// Ingests and checks the levels. `lies_above_older` is also true if nothing was ingested. `ingested_files` is one of
-// the database's listeners. REQUIRES: meanwhile nothing is written to the database, no compaction begins, and the
-// handles stay valid.
-rocksdb::Status ingest_and_check_levels(rocksdb::DB& db, IngestedFiles& ingested_files,
-                                        const std::vector<rocksdb::IngestExternalFileArg>& arguments,
+// Commits the ingestion and checks the levels. `lies_above_older` is also true if nothing was ingested.
+// `ingested_files` is one of the database's listeners. REQUIRES: the ingestion is prepared; meanwhile nothing is written
+// to the database, no compaction begins, and the handles stay valid.
+rocksdb::Status ingest_and_check_levels(FileIngestion& ingestion, IngestedFiles& ingested_files,
                                         bool* lies_above_older);
 
 }  // namespace spillway::spill

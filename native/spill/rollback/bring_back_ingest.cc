@@ -1,7 +1,9 @@
 // Large generations come back as sorted files that RocksDB ingests.
 #include <unordered_map>
+#include <utility>
 
 #include "base/steps.h"
+#include "spill/compat/file_ingestion.h"
 #include "spill/rollback/bring_back.h"
 
 namespace spillway::spill {
@@ -69,6 +71,9 @@ Status BringBack::ingest_files(const std::vector<SortedFile>& files) {
   }
   if (arguments.empty()) return {};
   MainDb& main = context_.main;
+  FileIngestion ingestion(main.db(), std::move(arguments));
+  if (Status status = ingestion.prepare(); !status.ok()) return status;
+  steps::reached("spill.rollback.prepared");
   Gate& gate = context_.commits.pipeline.gate();
   main.hold_compactions(MainOrder::Until::ingested);  // the note must order it before later diverted writes
   gate.close();
@@ -77,7 +82,7 @@ Status BringBack::ingest_files(const std::vector<SortedFile>& files) {
   steps::reached("spill.rollback.gate_closed");
   bool is_newest = true;
   if (status.ok()) {
-    status = ingest_and_check_levels(main.db(), main.ingested_files(), arguments, &is_newest);
+    status = ingest_and_check_levels(ingestion, main.ingested_files(), &is_newest);
     // Ingested files are durable, and in no log that the note would have to sync. If RocksDB's MANIFEST could not be
     // written, a sequence number may be used nevertheless, and no key has it.
     main.raise_durable(main.latest_sequence());

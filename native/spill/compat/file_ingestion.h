@@ -1,0 +1,51 @@
+// An ingestion of external files in two phases, so that writers are kept out for the second one only.
+#pragma once
+
+#include <rocksdb/db.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "spill/compat/rocksdb_version.h"
+
+namespace spillway::spill {
+
+// Of files for one or more column families, all of them or none. If it is not committed, RocksDB is unchanged.
+class FileIngestion {
+ public:
+  using Arguments = std::vector<rocksdb::IngestExternalFileArg>;
+
+  // `db` outlives it.
+  FileIngestion(rocksdb::DB& db, Arguments arguments) : db_(db), arguments_(std::move(arguments)) {}
+
+  // From RocksDB 11.5 on: reads the files, links or copies them into the database and syncs them, while writes go on.
+  // Earlier versions do all of that in commit().
+  rocksdb::Status prepare() {
+#if SPILLWAY_ROCKSDB_AT_LEAST(11, 5)
+    return db_.PrepareFileIngestion(arguments_, &handle_);
+#else
+    return {};
+#endif
+  }
+  // REQUIRES: prepare() has succeeded. Once.
+  rocksdb::Status commit() {
+#if SPILLWAY_ROCKSDB_AT_LEAST(11, 5)
+    return db_.CommitFileIngestionHandle(std::move(handle_));
+#else
+    return db_.IngestExternalFiles(arguments_);
+#endif
+  }
+
+  rocksdb::DB& db() const { return db_; }
+  const Arguments& arguments() const { return arguments_; }
+
+ private:
+  rocksdb::DB& db_;
+  const Arguments arguments_;
+#if SPILLWAY_ROCKSDB_AT_LEAST(11, 5)
+  std::unique_ptr<rocksdb::FileIngestionHandle> handle_;
+#endif
+};
+
+}  // namespace spillway::spill
