@@ -201,7 +201,7 @@ void detector_poll(benchmark::State& state) {
   options.create_if_missing = true;
   options.level0_file_num_compaction_trigger = 30;
   rocksdb::DB* raw = nullptr;
-  expect_ok(rocksdb::DB::Open(options, directory / "db", spill::DbOut(&raw)));
+  expect_ok(rocksdb::DB::Open(options, directory / "db", DbOut(&raw)));
   const std::unique_ptr<rocksdb::DB> db(raw);
   for (int file = 0; file < 10; ++file) {
     for (int i = 0; i < 100; ++i) expect_ok(db->Put({}, std::to_string(file * i), "value"));
@@ -249,7 +249,7 @@ struct Arms {
     options.write_buffer_size = 256 << 20;  // no flush on the way
     options.compression = rocksdb::kNoCompression;
     rocksdb::DB* raw = nullptr;
-    expect_ok(rocksdb::DB::Open(options, directory / "plain", spill::DbOut(&raw)));
+    expect_ok(rocksdb::DB::Open(options, directory / "plain", DbOut(&raw)));
     plain.reset(raw);
     spillway::DB* ours = nullptr;
     expect_ok(spillway::DB::Open(options, {}, directory / "spillway", &ours));
