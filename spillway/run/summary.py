@@ -76,14 +76,19 @@ def summarise(
         "bill": bill(rows, phases),
         "kept": {"from": start, "to": result.get("kept")} if start or result.get("kept") else None,
         "standing": standing(arm, verdict, pacing, complete, failure, _unmapped_reads(figures), under, start),
-        "versions": result.get("versions"),  # of the engine's libraries
-        "compression": result.get("compression") or compression_of(arm.settings["engine.name"], arm.engine_options),
+        **_engine(arm, result),
         "seed": seed,
         "duration_s": duration,
         "operations": figures.get("operations"),
         "kind_latency_us": figures.get("kind_latency_us"),  # of YCSB's phases
         **_bytes(arm, figures),
     }
+
+
+def _engine(arm: Arm, result: Document) -> Document:
+    """The versions of the engine's libraries, and its compression: what it reports, else what its options say."""
+    compression = result.get("compression") or compression_of(arm.settings["engine.name"], arm.engine_options)
+    return {"versions": result.get("versions"), "compression": compression}
 
 
 def _moved(phases: Sequence[Document]) -> int:

@@ -41,6 +41,13 @@ def reader(function: str, parameter: str = "") -> str:
     return of_it[0]
 
 
+def spill_reader() -> str:
+    """The reader of SpillOptions, with each key as an engine's settings have it: it is given their prefix and suffix."""
+    text = re.sub(r'\bkey\("(\w+)"\)', r'"spill.\1"', reader("read_spill_options"))
+    text = re.sub(r'\bfiles\("(\w+)"', r'files("spill.\1"', text)
+    return re.sub(r'\bsize\("(\w+)"', r'size("spill.\1_bytes"', text)
+
+
 def body(struct: str) -> str:
     """What stands between the braces of the one struct of that name, without its comments."""
     found = [

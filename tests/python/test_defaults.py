@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from native_defaults import NATIVE, Defaults, assigned, initialisers, literal, members, reader
+from native_defaults import NATIVE, Defaults, assigned, initialisers, literal, members, reader, spill_reader
 
 from spillway.bufferpool.sweep import Workload
 from spillway.plan.arm import by_keys_of_a_plan, native_name, settings_of
@@ -46,8 +46,12 @@ def default_of(key: str) -> Any:
 
 def engine_defaults(table: str) -> Defaults:
     """What the engines read of ``[engine.TABLE]``."""
-    readers = [path for path in sorted((NATIVE / "engine").rglob("*.cc")) if f'"{table}.' in path.read_text()]
-    return Defaults("".join(path.read_text() for path in readers), initialisers(*STRUCTS[table]))
+    readers = [
+        path.read_text() for path in sorted((NATIVE / "engine").rglob("*.cc")) if f'"{table}.' in path.read_text()
+    ]
+    if table == "spill":
+        readers.append(spill_reader())
+    return Defaults("".join(readers), initialisers(*STRUCTS[table]))
 
 
 @pytest.mark.parametrize("table", sorted(STRUCTS))
@@ -75,7 +79,7 @@ def test_the_librarys_defaults_are_the_plans() -> None:
 
 def engine_readers() -> str:
     """The source of all engines that read settings of their own."""
-    return "".join(path.read_text() for path in sorted((NATIVE / "engine").rglob("*.cc")))
+    return "".join(path.read_text() for path in sorted((NATIVE / "engine").rglob("*.cc"))) + spill_reader()
 
 
 def fields_read() -> dict[str, str]:

@@ -25,8 +25,8 @@ PATH = re.compile(r"`((?:bench|contract|docs|examples|fuzz|native|plans|presets|
 PLACEHOLDER = re.compile(r"/(?:NAME|PLAN)\b")
 PLACES = ("", "runs/", "native/spill/include/")  # that a page may name files from
 
-# The one word of the field that looks like a code.
-PERCENTILE = re.compile(r"\bP9\d\b")
+# Words of the field that look like codes.
+PERCENTILE = re.compile(r"\bP(?:50|75|9\d)\b")
 TEXT = {".c", ".cc", ".cmake", ".csv", ".h", ".jinja", ".json", ".jsonl", ".md", ".py", ".sh", ".toml", ".txt", ""}
 
 

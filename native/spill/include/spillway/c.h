@@ -1,4 +1,4 @@
-/* spillway::DB from C, and so from every language that calls C. C99.
+/* spillway::DB from C, and so from every language that calls C. ISO C of 1999.
  *
  * A spillway_t is not a rocksdb_t: what is in that one is RocksDB's own affair. These functions have the forms of
  * rocksdb/c.h. Options are texts, and a batch that rocksdb_writebatch_data() returns can be written here.
