@@ -60,7 +60,8 @@ for version in "$@"; do
     touch "$build/include/complete"
   fi
   PKG_CONFIG_PATH="$PWD/$build/packages" cmake -G Ninja -S . -B "$build/build" -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0 \
-    -DSPILLWAY_TESTS=OFF -DSPILLWAY_BENCH=OFF -DSPILLWAY_INSTALL=OFF >"$build/log" 2>&1 || fail "$(cat "$build/log")"
+    -DSPILLWAY_TESTS=OFF -DSPILLWAY_BENCH=OFF -DSPILLWAY_INSTALL=OFF -DCMAKE_COMPILE_WARNING_AS_ERROR=ON \
+    >"$build/log" 2>&1 || fail "$(cat "$build/log")"
   # Objects without the libraries below them, which include nothing of RocksDB.
   objects=$(ninja -C "$build/build" -t targets all |
     sed -n 's/^\(native\/\(spill\|fs\|plugin\|accelerate\)\/.*\.o\): .*/\1/p')

@@ -19,7 +19,8 @@ if [ -f build/CMakeCache.txt ] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PW
 fi
 if [ ! -f build/build.ninja ]; then
   log=$(mktemp)
-  cmake -G Ninja -S . -B build -DSPILLWAY_BENCH=OFF >"$log" 2>&1 || {
+  # Warnings are errors on an integration server alone: a compiler that we have not met may warn of more.
+  cmake -G Ninja -S . -B build -DSPILLWAY_BENCH=OFF -DCMAKE_COMPILE_WARNING_AS_ERROR="${CI:-OFF}" >"$log" 2>&1 || {
     cat "$log" >&2
     rm -f "$log"
     fail "cmake could not configure the build; its own message is above."

@@ -158,7 +158,8 @@ std::string UserOptions::restore(const std::string& text) const {
       is_left_out = is_of_guard(line);
       of_database = line == "[DBOptions]";
       const auto family = family_of(line);
-      slowdown = family ? of(*family) : std::nullopt;
+      slowdown.reset();
+      if (family) slowdown = of(*family);
     } else if (of_database) {
       replace(line, "avoid_flush_during_recovery", options_.avoid_flush_during_recovery ? "true" : "false");
       if (options_.wal_filter == nullptr) replace(line, "wal_filter", "nullptr");
