@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the distribution's packages that the named purposes need.
-#   scripts/packages.sh [build] [test] [lint] [fuzz] [bench]
+#   scripts/packages.sh [build] [test] [lint] [fuzz] [bench] [headers]
 # Does nothing, quickly, when all are there. Where it cannot install, it names what is missing in one sentence.
 set -eu
 
@@ -23,7 +23,10 @@ packages_for() {
     lint) echo clang clang-format clang-tidy ;;
     fuzz) echo clang libclang-rt-dev ;;
     bench) echo fio ;; # what the probe is compared with
-    *) fail "'$1' is not a purpose; take some of build, test, lint, fuzz, bench." ;;
+    headers) # of a RocksDB from a crate; a cargo of another origin does
+      command -v cargo >/dev/null 2>&1 || echo cargo
+      ;;
+    *) fail "'$1' is not a purpose; take some of build, test, lint, fuzz, bench, headers." ;;
   esac
 }
 

@@ -24,7 +24,7 @@ case ${1:-} in
     ./native.sh all
     ;;
   configure)
-    ./packages.sh build test lint
+    ./packages.sh build test lint headers
     ./native.sh configure
     ;;
   *)

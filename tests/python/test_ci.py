@@ -21,10 +21,11 @@ def recipe(target: str) -> list[str]:
 
 def test_ci_lints_beside_the_build_and_ends_with_the_tests() -> None:
     commands = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if line and not line.startswith("#")]
-    assert commands[-4:] == [
+    assert commands[-5:] == [
         "export CI=true",
         "scripts/setup.sh configure </dev/null",
-        "python3 scripts/together.py 'cmake --build build' 'IS_CONFIGURED=1 scripts/lint.sh changed' </dev/null",
+        "checks='IS_CONFIGURED=1 scripts/lint.sh changed && scripts/headers.sh 9.10.0 11.8.1'",
+        "python3 scripts/together.py 'cmake --build build' \"$checks\" </dev/null",
         "exec make test </dev/null",
     ]
     built, *words = recipe("test")

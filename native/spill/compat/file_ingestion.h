@@ -28,13 +28,12 @@ class FileIngestion {
     return {};
 #endif
   }
-  // REQUIRES: prepare() has succeeded. Once.
+  // Once. REQUIRES: prepare() has not failed. Without it, all is done here.
   rocksdb::Status commit() {
 #if SPILLWAY_ROCKSDB_AT_LEAST(11, 5)
-    return db_.CommitFileIngestionHandle(std::move(handle_));
-#else
-    return db_.IngestExternalFiles(arguments_);
+    if (handle_) return db_.CommitFileIngestionHandle(std::move(handle_));
 #endif
+    return db_.IngestExternalFiles(arguments_);
   }
 
   rocksdb::DB& db() const { return db_; }
