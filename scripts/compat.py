@@ -5,15 +5,18 @@
 
 7.8.3 is the system's (Debian 12). 9.10.0 is Debian 13's: a root made by debootstrap in build-compat/ and entered with
 chroot, by root. 11.8.1 is built from source once by scripts/rocksdb.sh and kept. Each has a clone of this commit, where
-everything is built; then come the native tests, the crash tests, the metamorphic test and an arm of the demo. What came
-of each step goes to runs/compat/VERSION.json with its manifest, and by `make docs` into docs/LIBRARY.md. Exit code 1: a
-step has failed; the others of that version are not tried. Exit code 2: the tree differs from its commit, or a version
-cannot be had here.
+everything is built; then come the native tests, the crash tests, the metamorphic test, programs that nobody rebuilt, an
+arm of the demo, and how long ingestions keep writers out. What came of each step goes to runs/compat/VERSION.json with
+its manifest, and by `make docs` into docs/LIBRARY.md.
+
+Exit code 1: a step has failed; the others of that version are not tried. Exit code 2: the tree differs from its commit,
+or a version cannot be had here.
 """
 
 import argparse
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -31,6 +34,12 @@ SYSTEM, DEBIAN_13, FROM_SOURCE = "7.8.3", "9.10.0", "11.8.1"
 VERSIONS = (SYSTEM, DEBIAN_13, FROM_SOURCE)
 
 
+# The closing lines of ctest, pytest and GoogleTest.
+PASSED = re.compile(
+    r"^(?:100% tests passed, 0 tests failed out of (\d+)|(\d+) passed\b.*|\[  PASSED  \] (\d+) tests?\.)$", re.M
+)
+
+
 class UnavailableError(Exception):
     """A version that cannot be had on this machine; the message says why."""
 
@@ -39,6 +48,7 @@ class UnavailableError(Exception):
 class Site:
     """Where a version is tried: its clone, and the command that runs a shell line there."""
 
+    entered: Path  # where commands are started
     checkout: Path
     command: Callable[[str], list[str]]
     environment: dict[str, str]
@@ -50,7 +60,7 @@ class Site:
             out.flush()
             done = subprocess.run(
                 self.command(line),
-                cwd=self.checkout,
+                cwd=self.entered,
                 env=os.environ | self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -86,7 +96,7 @@ def of_the_system() -> Site:
     if (found := system_version()) != SYSTEM:
         raise UnavailableError(f"this system's RocksDB is {found}, not {SYSTEM}")
     clone(PLACE / SYSTEM)
-    return Site(PLACE / SYSTEM, in_shell, {})
+    return Site(PLACE / SYSTEM, PLACE / SYSTEM, in_shell, {})
 
 
 def from_source() -> Site:
@@ -100,7 +110,7 @@ def from_source() -> Site:
         "LD_LIBRARY_PATH": f"{prefix}/lib",
         "PATH": f"{prefix}/bin:{os.environ['PATH']}",  # its own db_bench and ldb, which tests run
     }
-    return Site(PLACE / FROM_SOURCE, in_shell, environment)
+    return Site(PLACE / FROM_SOURCE, PLACE / FROM_SOURCE, in_shell, environment)
 
 
 def debian_mirror() -> str:
@@ -137,8 +147,11 @@ def debian_13() -> Site:
         enter = f'{mounts} && exec chroot "$0" sh -c "cd /spillway && $1"'
         return ["unshare", "--mount", "sh", "-c", enter, str(root), line]
 
-    return Site(root, inside, {"LC_ALL": "C.UTF-8", "TMPDIR": "/tmp"})
+    return Site(root, root / "spillway", inside, {"LC_ALL": "C.UTF-8", "TMPDIR": "/tmp"})
 
+
+# How long a rollback's last step keeps writers out, which two-phase ingestion shortens from RocksDB 11.5 on.
+INGESTION = "spill_ingestion"
 
 SITES = {SYSTEM: of_the_system, DEBIAN_13: debian_13, FROM_SOURCE: from_source}
 
@@ -146,15 +159,27 @@ SITES = {SYSTEM: of_the_system, DEBIAN_13: debian_13, FROM_SOURCE: from_source}
 def steps(crash_times: int, metamorphic_seconds: int, seed: int) -> dict[str, str]:
     """What is done with each version: name → shell line in its clone."""
     jobs = os.cpu_count() or 1
+    measured = f".venv/bin/python scripts/bench.py {INGESTION}"
     metamorphic = f"SPILLWAY_METAMORPHIC_SECONDS={metamorphic_seconds} build/tests/native/test_spill"
+    programs = " ".join(f"tests/python/test_{name}.py" for name in ("accelerate_preload", "accelerate", "env_uri"))
     return {
         "build": "scripts/setup.sh test",
         "native tests": f"ctest --test-dir build --output-on-failure --parallel {jobs + 1} --label-exclude fuzz",
         "wrapped functions": ".venv/bin/python -m pytest -q tests/python/test_library_page.py",
+        "programs as they are": f".venv/bin/python -m pytest -q {programs}",
         "crash tests": f"build/tests/native/test_crash --times {crash_times} --seed {seed}",
         "metamorphic test": f"{metamorphic} --gtest_filter=SpillMetamorphic.*",
         "demo": ".venv/bin/spillway run plans/demo.toml --arm spillway --out runs/compat-demo --force",
+        "ingestion": f"cmake -DSPILLWAY_BENCH=ON build && cmake --build build --target bench_{INGESTION} && {measured}",
     }
+
+
+def passed_tests(log: Path, begun: int) -> int | None:
+    """How many tests the runner says have passed in what was logged from byte ``begun`` on; None where none ran."""
+    with log.open("rb") as text:
+        text.seek(begun)
+        counts = PASSED.findall(text.read().decode(errors="replace"))
+    return int("".join(counts[-1])) if counts else None
 
 
 def try_version(version: str, lines: dict[str, str]) -> bool:
@@ -165,15 +190,21 @@ def try_version(version: str, lines: dict[str, str]) -> bool:
     results = []
     for name, line in lines.items():
         print(f"{version}: {name}", file=sys.stderr, flush=True)
-        began = time.monotonic()
+        began, begun = time.monotonic(), log.stat().st_size
         code = site.run(line, log)
-        results.append({"step": name, "command": line, "exit": code, "seconds": round(time.monotonic() - began, 1)})
+        took = round(time.monotonic() - began, 1)
+        results.append(
+            {"step": name, "command": line, "exit": code, "seconds": took, "tests": passed_tests(log, begun)}
+        )
         if code != 0:
             print(f"{version}: {name} has failed; {log.relative_to(ROOT)} says why", file=sys.stderr)
             break
     passed = all(one["exit"] == 0 for one in results) and len(results) == len(lines)
     command = shlex.join([".venv/bin/python", "scripts/compat.py", *sys.argv[1:]])
     record = {"rocksdb": version, **bench.manifest([command]), "passed": passed, "steps": results}
+    if passed:
+        measured = json.loads((site.checkout / "runs" / "bench" / f"{INGESTION}.json").read_text())
+        record["ingestion"] = measured["result"]
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / f"{version}.json").write_text(json.dumps(record, indent=1) + "\n")
     return passed

@@ -42,7 +42,7 @@ def reader(function: str, parameter: str = "") -> str:
 
 
 def spill_reader() -> str:
-    """The reader of SpillOptions, with each key as an engine's settings have it: it is given their prefix and suffix."""
+    """The reader of SpillOptions, which is given a prefix and a suffix, with each key as an engine has it."""
     text = re.sub(r'\bkey\("(\w+)"\)', r'"spill.\1"', reader("read_spill_options"))
     text = re.sub(r'\bfiles\("(\w+)"', r'files("spill.\1"', text)
     return re.sub(r'\bsize\("(\w+)"', r'size("spill.\1_bytes"', text)
