@@ -31,16 +31,13 @@ from_debian_13() {
   cp -R "$place/root/usr/include/rocksdb" "build-headers/$version/include/"
 }
 
-# $1: a version, $2: that of the crate that has it.
+# $1: a version.
 from_crate() {
-  place=$PWD/build-headers/crate
-  mkdir -p "$place/src"
-  printf '[package]\nname = "headers"\nversion = "0.0.0"\n[dependencies]\nlibrocksdb-sys = { version = "=%s", default-features = false }\n' \
-    "$2" >"$place/Cargo.toml"
-  : >"$place/src/lib.rs"
-  (cd "$place" && cargo vendor --quiet vendor >/dev/null)
-  cp -R "$place/vendor/librocksdb-sys/rocksdb/include/rocksdb" "build-headers/$1/include/"
-  rm -rf "$place"
+  source=build-headers/source
+  rm -rf "$source" "$source.crate"
+  scripts/rocksdb_source.sh "$1" "$source"
+  cp -R "$source/include/rocksdb" "build-headers/$1/include/"
+  rm -rf "$source"
 }
 
 [ $# -gt 0 ] || fail "name versions: 9.10.0, 11.8.1"
@@ -51,7 +48,7 @@ for version in "$@"; do
     mkdir -p "$build/include" "$build/packages"
     case $version in
       9.10.0) from_debian_13 "$version" ;;
-      11.8.1) from_crate "$version" 0.19.0 ;;
+      11.8.1) from_crate "$version" ;;
       *) fail "no headers of RocksDB $version are known; there are 9.10.0 and 11.8.1" ;;
     esac
     # A package of headers alone. Its path is the compiler's option for system headers: their warnings are not ours.

@@ -4,42 +4,20 @@
 #   scripts/rocksdb.sh 11.8.1
 #   PKG_CONFIG_PATH=$PWD/build-rocksdb/11.8.1/lib/pkgconfig cmake -G Ninja -S . -B build-11.8.1
 #
-# The source is that of the crate librocksdb-sys, as cargo fetches and verifies it. JOBS: compilers at a time, 2 if not given.
+# JOBS: compilers at a time, 2 if not given.
 set -eu
 
 version=${1:?"usage: scripts/rocksdb.sh VERSION, such as 11.8.1"}
-# The version of the crate that has it.
-case "$version" in
-  11.8.1) crate=0.19.0 ;;
-  10.4.2) crate=0.17.3 ;;
-  8.10.0) crate=0.16.0 ;;
-  *)
-    echo "scripts/rocksdb.sh: no crate is known that has RocksDB $version; known are 8.10.0, 10.4.2 and 11.8.1" >&2
-    exit 2
-    ;;
-esac
-
 cd "$(dirname "$0")/.."
 place=$PWD/build-rocksdb/$version
 if [ -e "$place/complete" ]; then
   echo "$place"
   exit 0
 fi
-mkdir -p "$place/crate/src"
-
-# A package that has the crate as its one dependency: cargo checks the file against the registry's index.
-cat > "$place/crate/Cargo.toml" <<END
-[package]
-name = "rocksdb-source"
-version = "0.0.0"
-edition = "2021"
-
-[dependencies]
-librocksdb-sys = { version = "=$crate", default-features = false }
-END
-: > "$place/crate/src/lib.rs"
-(cd "$place/crate" && cargo vendor --quiet vendor > /dev/null)
-source=$place/crate/vendor/librocksdb-sys/rocksdb
+source=$place/source
+rm -rf "$source" "$source.crate"
+mkdir -p "$place"
+scripts/rocksdb_source.sh "$version" "$source"
 
 cmake -G Ninja -S "$source" -B "$place/build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$place" \
   -DCMAKE_INSTALL_LIBDIR=lib -DROCKSDB_BUILD_SHARED=ON -DWITH_TESTS=OFF -DWITH_TOOLS=ON -DWITH_CORE_TOOLS=ON \
@@ -54,6 +32,6 @@ cp "$place/build/rocksdb.pc" "$place/lib/pkgconfig/"
 for program in db_bench ldb sst_dump; do
   cp "$(find "$place/build" -name "$program" -type f | head -n 1)" "$place/bin/"
 done
-rm -rf "$place/build" "$place/crate"
+rm -rf "$place/build" "$source"
 touch "$place/complete"
 echo "$place"
