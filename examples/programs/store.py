@@ -9,7 +9,10 @@ import sys
 from typing import Any
 
 VALUE = b"v" * 400
-ROCKSDB = ctypes.CDLL(ctypes.util.find_library("rocksdb") or "librocksdb.so")
+try:
+    ROCKSDB = ctypes.CDLL("librocksdb.so")  # where LD_LIBRARY_PATH says, before the system's
+except OSError:
+    ROCKSDB = ctypes.CDLL(ctypes.util.find_library("rocksdb"))
 for name in ("rocksdb_options_create", "rocksdb_writeoptions_create", "rocksdb_readoptions_create", "rocksdb_open"):
     getattr(ROCKSDB, name).restype = ctypes.c_void_p
 ROCKSDB.rocksdb_flushoptions_create.restype = ctypes.c_void_p

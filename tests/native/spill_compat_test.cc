@@ -221,7 +221,8 @@ TEST_P(SpillCompat, AScanOfSeveralRangesSeesBothStores) {
   ranges.insert("a", "b");
   ranges.insert("b", "c");
   std::string found;
-  for (auto range : *db_->NewMultiScan(ReadOptions(), family_, ranges)) {
+  const std::unique_ptr<rocksdb::MultiScan> scan = db_->NewMultiScan(ReadOptions(), family_, ranges);
+  for (auto range : *scan) {
     for (auto entry : range) found += entry.first.ToString() + entry.second.ToString();
   }
   EXPECT_EQ(found, "a1b2");

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "spill/compat/rocksdb_version.h"
 #include "spill_rocksdb_of.h"
 #include "spillway/db.h"
 
@@ -214,10 +215,12 @@ TEST_F(SpillDegrade, FailingCompactionsAreNotWaitedForForEver) {
     db_->GetIntProperty("rocksdb.background-errors", &errors);
     return is_stopped == 1 && errors > 0;
   }));
+#if !SPILLWAY_ROCKSDB_AT_LEAST(8, 8)  // from then on RocksDB's writes wait for as long as it tries to recover
   const Status of_rocksdb = ends([&] { return rocksdb_of(*db_).Put({}, "main", "4"); });
   EXPECT_FALSE(of_rocksdb.ok());
   const Status put = ends([&] { return db_->Put({}, "main", "4"); });
   EXPECT_EQ(put.code(), of_rocksdb.code()) << put.ToString();
+#endif
   const Status rolled_back = ends([&] { return db_->Rollback(); });
   EXPECT_TRUE(rolled_back.ok()) << "they come back through the log: " << rolled_back.ToString();
   db_->SetDiversion(Diversion::automatic);

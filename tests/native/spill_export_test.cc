@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "spill/compat/db_out.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
@@ -59,7 +60,7 @@ class SpillExport : public ::testing::Test {
   }
   std::string imported(const rocksdb::ExportImportFilesMetaData& metadata, const std::string& key) {
     rocksdb::DB* opened = nullptr;
-    EXPECT_TRUE(rocksdb::DB::Open(options_, directory_.path("importer"), &opened).ok());
+    EXPECT_TRUE(rocksdb::DB::Open(options_, directory_.path("importer"), spill::DbOut(&opened)).ok());
     const std::unique_ptr<rocksdb::DB> importer(opened);
     rocksdb::ColumnFamilyHandle* family = nullptr;
     Status status = importer->CreateColumnFamilyWithImport(options_, "imported", {}, metadata, &family);

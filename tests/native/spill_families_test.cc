@@ -21,6 +21,7 @@
 #include "at_each_step.h"
 #include "base/steps.h"
 #include "spill/compat/db_out.h"
+#include "spill/compat/rocksdb_version.h"
 #include "spill_side_by_side.h"
 
 namespace spillway::clients {
@@ -158,7 +159,8 @@ TEST_F(SpillFamilies, APrefixEndsTheIterationOfADroppedOne) {
 }
 
 // An iterator stays valid without the handle with which it was created. (RocksDB's own Refresh for a dropped family
-// reads freed memory, so only spillway::DB is tested then.)
+// reads freed memory, so only spillway::DB is tested then.) From RocksDB 9.1 to 11.7 iterators read their handle.
+#if !SPILLWAY_ROCKSDB_AT_LEAST(9, 1) || SPILLWAY_ROCKSDB_AT_LEAST(11, 8)
 TEST_F(SpillFamilies, IteratorsAreRefreshedWithoutTheirHandle) {
   for (const bool spills : {false, true}) {
     for (const std::size_t family : {kOpened, kMade}) {
@@ -191,6 +193,7 @@ TEST_F(SpillFamilies, IteratorsAreRefreshedWithoutTheirHandle) {
     }
   }
 }
+#endif
 
 // The captured state is consistent, even if families are dropped afterwards.
 TEST_F(SpillFamilies, ACheckpointHasAFamilyThatIsDroppedMeanwhile) {

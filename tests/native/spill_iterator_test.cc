@@ -10,6 +10,7 @@
 #include <random>
 
 #include "spill/compat/db_out.h"
+#include "spill/compat/refreshable_iterator.h"
 #include "spill/read/iterator.h"
 #include "spill/read/read_state.h"
 #include "spill/store/checksum.h"
@@ -150,7 +151,11 @@ class World {
   }
   std::unique_ptr<Iterator> iterator(const ReadOptions& options = {}) {
     return make_iterator(base(options), IteratedFamily{kFamily, families_.comparator(kFamily)}, options,
-                         ValueReader(store_), [this, options] { return base(options); });
+                         ValueReader(store_), [this, options](const rocksdb::Snapshot* snapshot) {
+                           ReadOptions renewed = options;
+                           renewed.snapshot = snapshot;
+                           return base(renewed);
+                         });
   }
 
   ReadState read_state() {
@@ -430,7 +435,8 @@ TEST(SpillIterator, SeesItsStateUntilItIsRefreshed) {
   EXPECT_EQ(all_of(*iterator), "a=2 b=2 c=2 ");
 }
 
-TEST(SpillIterator, OnASnapshotSeesThatAndCannotBeRefreshed) {
+// From RocksDB 8.7 on it sees the current state then, before it refuses.
+TEST(SpillIterator, OnASnapshotSeesThatUntilItIsRefreshed) {
   World world;
   world.put("a", "1", false);
   world.put("b", "1", true);
@@ -441,8 +447,32 @@ TEST(SpillIterator, OnASnapshotSeesThatAndCannotBeRefreshed) {
   options.snapshot = &snapshot;
   const auto iterator = world.iterator(options);
   EXPECT_EQ(all_of(*iterator), "a=1 b=1 ");
-  EXPECT_TRUE(iterator->Refresh().IsNotSupported());
+  const rocksdb::Status status = iterator->Refresh();
+  EXPECT_TRUE(kRefreshLeavesSnapshots ? status.ok() : status.IsNotSupported()) << status.ToString();
+  EXPECT_EQ(all_of(*iterator), kRefreshLeavesSnapshots ? "a=2 " : "a=1 b=1 ");
 }
+
+#if SPILLWAY_ROCKSDB_AT_LEAST(8, 7)
+TEST(SpillIterator, IsMovedToASnapshotAndBack) {
+  World world;
+  const SpillSnapshot empty(world.read_state());
+  world.put("a", "1", false);
+  world.put("b", "1", true);
+  const SpillSnapshot snapshot(world.read_state());
+  world.put("a", "2", true);
+  world.remove("b", true);
+  const auto iterator = world.iterator();
+  EXPECT_EQ(all_of(*iterator), "a=2 ");
+  EXPECT_TRUE(iterator->Refresh(&snapshot).ok());
+  EXPECT_FALSE(iterator->Valid());
+  EXPECT_EQ(all_of(*iterator), "a=1 b=1 ");
+  EXPECT_EQ(backwards(*iterator), "b=1 a=1 ");
+  EXPECT_TRUE(iterator->Refresh(&empty).ok());
+  EXPECT_EQ(all_of(*iterator), "");
+  EXPECT_TRUE(iterator->Refresh(nullptr).ok());
+  EXPECT_EQ(all_of(*iterator), "a=2 ");
+}
+#endif
 
 TEST(SpillIterator, KeysOfTheSpillStoreArePinned) {
   World world;

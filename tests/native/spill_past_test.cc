@@ -358,7 +358,7 @@ TEST_F(SpillPast, FunctionsThatTakeADatabaseSeeEverything) {
   put("a", "spilled");
   put("b", "spilled");
   std::vector<rocksdb::KeyVersion> versions;
-  ASSERT_TRUE(rocksdb::GetAllKeyVersions(db_.get(), Slice(), Slice(), 100, &versions).ok());
+  ASSERT_TRUE(rocksdb::GetAllKeyVersions(db_.get(), {}, {}, 100, &versions).ok());
   ASSERT_EQ(versions.size(), 2U);
   EXPECT_EQ(versions[0].value + versions[1].value, "spilledspilled");
   ASSERT_TRUE(db_->Flush(rocksdb::FlushOptions()).ok());

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "spill/compat/db_out.h"
+#include "spill/compat/rocksdb_version.h"
 #include "spill_two_databases.h"
 
 namespace spillway::clients {
@@ -220,6 +221,9 @@ class SpillPrefixIterator : public ::testing::TestWithParam<Tables> {
     return !HasFailure();
   }
 
+  // From 9.8 on prefix_same_as_start uses prefix filters even with total_order_seek. RocksDB's iterators then turn
+  // around as if they had not, and are wrong.
+  static constexpr bool kPrefixBeforeTotalOrder = SPILLWAY_ROCKSDB_AT_LEAST(9, 8);
   static constexpr int kMostSteps = 40;  // more than there are keys
   enum Start { first, last, seek, seek_for_prev };
 
@@ -259,8 +263,9 @@ class SpillPrefixIterator : public ::testing::TestWithParam<Tables> {
 
   void expect_all_as_the_map(Iterator& iterator, const PrefixModel& model, const ReadOptions& options) const {
     const Reference reference(model, options);
-    const bool has_total_order = options.total_order_seek || options.auto_prefix_mode;
-    const bool goes_back = has_total_order || !has_hashed_memtables();
+    const bool is_mixed = options.total_order_seek && options.prefix_same_as_start && kPrefixBeforeTotalOrder;
+    const bool has_total_order = (options.total_order_seek && !is_mixed) || options.auto_prefix_mode;
+    const bool goes_back = has_total_order || !(has_hashed_memtables() || is_mixed);
     for (int before = goes_back ? 0 : kMostSteps; before <= (goes_back ? 7 : kMostSteps) && !HasFailure(); ++before) {
       if (has_total_order) turn_after(iterator, reference, first, "", before);
       if (has_total_order) turn_after(iterator, reference, last, "", before);
@@ -409,7 +414,8 @@ TEST(SpillReadOptions, AreLimitedToASizeOfValuesAsByRocksdb) {
     for (const rocksdb::Status& status : world.of(side).MultiGet(options, keys, &values)) {
       outcome += status.ok() ? 'v' : status.IsNotFound() ? '-' : status.IsAborted() ? 'x' : '?';
     }
-    EXPECT_EQ(outcome, "vv-vxx");
+    // From some version before 9.10 on RocksDB does not look for keys in tables once those in memtables were too many.
+    EXPECT_EQ(outcome, side == kPlain && SPILLWAY_ROCKSDB_AT_LEAST(9, 0) ? "vvxvxx" : "vv-vxx");
   }
 }
 

@@ -234,9 +234,10 @@ TEST(SpillReadState, IteratorsOfSeveralFamiliesMissNoKeyThatIsOverwrittenMeanwhi
   });
   std::vector<rocksdb::Iterator*> made;
   ASSERT_TRUE(db->NewIterators({}, handles, &made).ok());
-  ASSERT_TRUE(was_read);
   const std::unique_ptr<rocksdb::Iterator> first(made[0]);
   const std::unique_ptr<rocksdb::Iterator> second(made[1]);
+  first->SeekToFirst();  // RocksDB 11 does not read before
+  ASSERT_TRUE(was_read);
   second->SeekToFirst();
   EXPECT_TRUE(second->Valid());
   for (auto* handle : handles) ASSERT_TRUE(db->DestroyColumnFamilyHandle(handle).ok());

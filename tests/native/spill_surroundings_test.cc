@@ -21,6 +21,8 @@
 #include <utility>
 
 #include "base/steps.h"
+#include "spill/compat/db_out.h"
+#include "spill/compat/rocksdb_version.h"
 #include "spill/main_db/temporary_tables.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
@@ -56,7 +58,7 @@ class SpillSurroundings : public ::testing::Test {
   }
   void open_plain(std::unique_ptr<rocksdb::DB>* plain, const std::string& path) {
     rocksdb::DB* db = nullptr;
-    const Status status = rocksdb::DB::Open(options_, path, &db);
+    const Status status = rocksdb::DB::Open(options_, path, spill::DbOut(&db));
     plain->reset(db);
     ASSERT_TRUE(status.ok()) << status.ToString();
   }
@@ -187,8 +189,10 @@ TEST_F(SpillEncrypted, AUsersFileIsCopiedOrRefused) {
   write_table(file);
   rocksdb::IngestExternalFileOptions moves;
   moves.move_files = true;
-  EXPECT_TRUE(db_->IngestExternalFile({file}, moves).IsNotSupported());
-  const Status status = db_->IngestExternalFile({file}, {});
+  Status status = db_->IngestExternalFile({file}, moves);
+  EXPECT_TRUE(status.IsNotSupported() || SPILLWAY_ROCKSDB_AT_LEAST(9, 11))
+      << "RocksDB reopens it and makes it unreadable";
+  if (status.IsNotSupported()) status = db_->IngestExternalFile({file}, {});
   EXPECT_TRUE(status.ok()) << status.ToString();
   close();
   open();

@@ -1,9 +1,9 @@
 """Programs that use RocksDB's shared library and know nothing of Spillway, as they are or with the accelerator."""
 
-import ctypes.util
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -50,20 +50,30 @@ def need_tools() -> None:
     need(shutil.which("db_bench") and shutil.which("ldb"), "db_bench and ldb, of rocksdb-tools")
 
 
+def rocksdb_flags() -> list[str]:
+    """What compiles a program on the RocksDB that the build uses."""
+    asked = subprocess.run(["pkg-config", "--cflags", "--libs", "rocksdb"], capture_output=True, text=True, check=True)
+    return shlex.split(asked.stdout)
+
+
+def rocksdb_version() -> tuple[int, ...]:
+    """Of the RocksDB that the build uses; without one nothing, which is older than every version."""
+    asked = subprocess.run(["pkg-config", "--modversion", "rocksdb"], capture_output=True, text=True, check=False)
+    return tuple(int(part) for part in asked.stdout.split(".") if part.strip().isdigit())
+
+
 def compile_user(directory: Path) -> Path:
     """rocksdb_user, from its source."""
     need(shutil.which("cc"), "a C compiler")
     program = directory / "rocksdb_user"
-    subprocess.run(["cc", "-o", str(program), str(SOURCE), "-lrocksdb"], check=True)
+    subprocess.run(["cc", "-o", str(program), str(SOURCE), *rocksdb_flags()], check=True)
     return program
 
 
 def rocksdb_library() -> str:
     """The file name of RocksDB's shared library, for ctypes."""
-    name = ctypes.util.find_library("rocksdb")
-    need(name, "librocksdb.so")
-    assert name is not None
-    return name
+    asked = subprocess.run(["pkg-config", "--variable=libdir", "rocksdb"], capture_output=True, text=True, check=True)
+    return str(Path(asked.stdout.strip()) / "librocksdb.so")
 
 
 class Programs:

@@ -1,4 +1,3 @@
-#include "engine/rocksdb/engine.h"
 
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
@@ -18,6 +17,8 @@
 #include <vector>
 
 #include "engine/engine_kind.h"
+#include "engine/rocksdb/full_drive_listener.h"
+#include "engine/rocksdb/full_drive_listener.h"
 #include "engine/rocksdb/info_log.h"
 #include "engine/rocksdb/options.h"
 #include "engine/rocksdb/policy.h"
@@ -73,6 +74,7 @@ class RocksdbEngine final : public Engine {
     statistics_->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
     options_.db.statistics = statistics_;
     options_.db.listeners.push_back(watch_);
+    if (!policy_->waits_for_space()) options_.db.listeners.push_back(std::make_shared<FullDriveListener>());
   }
 
   ~RocksdbEngine() override { (void)close(); }

@@ -28,6 +28,8 @@ class Policy {
   virtual rocksdb::Status open(const rocksdb::Options& options, const std::string& directory, rocksdb::DB** db) {
     return rocksdb::DB::Open(options, directory, spill::DbOut(db));
   }
+  // Whether RocksDB is to wait for space on a full drive. The accelerator does so within bounds.
+  virtual bool waits_for_space() const { return false; }
   // Adds the policy's part of the observation.
   virtual void observe(Observation& /*observation*/) {}
   // Adds the policy's counters, whose names begin with the policy's.

@@ -59,6 +59,8 @@ class SpillPolicy final : public Policy {
     return status;
   }
 
+  bool waits_for_space() const override { return true; }
+
   void observe(Observation& seen) override {
     if (db_ == nullptr) return;
     seen.spill = db_->GetSpillStatistics();

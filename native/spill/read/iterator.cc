@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "spill/compat/refreshable_iterator.h"
 #include "spill/compat/rocksdb_calls.h"
 #include "spill/read/merged_iterator.h"
 
@@ -15,10 +16,10 @@ using rocksdb::Status;
 namespace {
 
 // While the view is empty, RocksDB's own iterator; otherwise a merged one. Refresh() chooses again.
-class ViewIterator final : public rocksdb::Iterator {
+class ViewIterator final : public RefreshableIterator {
  public:
   ViewIterator(IteratorSource base, IteratedFamily family, const ReadOptions& options, ValueReader values,
-               std::function<IteratorSource()> renew)
+               RenewSource renew)
       : options_(options), family_(std::move(family)), values_(values), renew_(std::move(renew)) {
     take(std::move(base));
   }
@@ -39,17 +40,18 @@ class ViewIterator final : public rocksdb::Iterator {
     return now_->GetProperty(std::move(name), value);
   }
 
-  using rocksdb::Iterator::Refresh;  // newer versions of RocksDB have an overload with a snapshot
-  Status Refresh() override {
-    if (!renew_ || options_.snapshot) return Status::NotSupported("Refresh of an iterator on a snapshot");
-    IteratorSource base = renew_();
+ private:
+  Status refresh_to(const rocksdb::Snapshot* snapshot) override {
+    if (options_.snapshot && !kRefreshLeavesSnapshots) {
+      return Status::NotSupported("Refresh of an iterator on a snapshot");
+    }
+    IteratorSource base = renew_(snapshot);
     // Without a handle, RocksDB 7.8's own Refresh may read a column family that was just freed.
     if (base.main == nullptr) return Status::NotSupported("Refresh of an iterator whose column family has no handle");
     take(std::move(base));
     return now_->status();
   }
 
- private:
   void take(IteratorSource base) {
     now_.reset();  // before the objects that it uses
     holds_.reset();
@@ -64,7 +66,7 @@ class ViewIterator final : public rocksdb::Iterator {
   const ReadOptions options_;
   const IteratedFamily family_;
   const ValueReader values_;
-  const std::function<IteratorSource()> renew_;
+  const RenewSource renew_;
   std::shared_ptr<void> holds_;  // used by now_ if that is RocksDB's own iterator
   std::unique_ptr<rocksdb::Iterator> now_;
 };
@@ -91,7 +93,7 @@ std::shared_ptr<const rocksdb::SliceTransform> prefix_extractor_of(rocksdb::Colu
 
 std::unique_ptr<rocksdb::Iterator> make_iterator(IteratorSource base, IteratedFamily family,
                                                  const rocksdb::ReadOptions& options, ValueReader values,
-                                                 std::function<IteratorSource()> renew) {
+                                                 RenewSource renew) {
   return std::make_unique<ViewIterator>(std::move(base), std::move(family), options, values, std::move(renew));
 }
 

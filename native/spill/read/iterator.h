@@ -23,6 +23,9 @@ struct IteratorSource {
   std::shared_ptr<const rocksdb::SliceTransform> prefix_extractor;  // ends the iteration; null: no prefix does
 };
 
+// A new source for Refresh(): of a snapshot, or for null of the current state.
+using RenewSource = std::function<IteratorSource(const rocksdb::Snapshot*)>;
+
 // The column family of an iterator. It may outlive the handles of the family.
 struct IteratedFamily {
   std::uint32_t id = 0;
@@ -49,10 +52,10 @@ std::shared_ptr<const rocksdb::SliceTransform> prefix_extractor_of(rocksdb::Colu
                                                                    const View& view);
 
 // REQUIRES: base.main was made with main_options() of `options`; no tailing. The memory to which slices in `options`
-// point outlives the iterator, as with RocksDB. `renew` makes a current base for Refresh(). If there is none, base.main
-// is an iterator with the error as its status, or null if the column family has no handle.
+// point outlives the iterator, as with RocksDB. If `renew` has no source, its `main` is an iterator with the error as
+// its status, or null if the column family has no handle.
 std::unique_ptr<rocksdb::Iterator> make_iterator(IteratorSource base, IteratedFamily family,
                                                  const rocksdb::ReadOptions& options, ValueReader values,
-                                                 std::function<IteratorSource()> renew);
+                                                 RenewSource renew);
 
 }  // namespace spillway::spill

@@ -230,28 +230,35 @@ IteratorSource Reader::base_of_now(const ReadOptions& options, ColumnFamilyHandl
 
 rocksdb::Iterator* Reader::iterator_on(IteratorSource on, const ReadOptions& options, ColumnFamilyHandle* family) {
   if (live_.has_any()) increment(telemetry_.counts.reads_with_live);
-  ReadOptions kept = options;
-  kept.snapshot = nullptr;
   const std::uint32_t id = family->GetID();
-  return make_iterator(std::move(on), IteratedFamily{id, live_.families().comparator(id)}, options, values_,
-                       [this, kept, id] { return base_of_now(kept, id); })
+  const auto renew = [this, options, id](const rocksdb::Snapshot* snapshot) {
+    ReadOptions renewed = options;
+    renewed.snapshot = snapshot;
+    return base_at_any(renewed, id);
+  };
+  return make_iterator(std::move(on), IteratedFamily{id, live_.families().comparator(id)}, options, values_, renew)
       .release();
 }
 
 // Uses a handle that cannot be destroyed during the call, even if the user deletes theirs.
-IteratorSource Reader::base_of_now(const ReadOptions& options, std::uint32_t id) {
+IteratorSource Reader::base_at_any(const ReadOptions& options, std::uint32_t id) {
   const UsedColumnFamily family = live_.families().use(id);
-  if (family.handle != nullptr) return base_of_now(options, family.handle);
-  return {};
+  if (family.handle == nullptr) return {};
+  if (options.snapshot == nullptr) return base_of_now(options, family.handle);
+  return base_at(state_of(options), options, family.handle);
 }
 
-rocksdb::Iterator* Reader::iterator_at(const ReadState& state, const ReadOptions& options, ColumnFamilyHandle* family) {
+IteratorSource Reader::base_at(const ReadState& state, const ReadOptions& options, ColumnFamilyHandle* family) {
   IteratorSource on;
   on.view = state.view;
   on.main.reset(main_.db().NewIterator(main_options(for_main(options, state), state.view.generations), family));
   on.holds = std::const_pointer_cast<rocksdb::Snapshot>(state.main);
   on.prefix_extractor = prefix_extractor_of(family, options, on.view);
-  return iterator_on(std::move(on), options, family);
+  return on;
+}
+
+rocksdb::Iterator* Reader::iterator_at(const ReadState& state, const ReadOptions& options, ColumnFamilyHandle* family) {
+  return iterator_on(base_at(state, options, family), options, family);
 }
 
 rocksdb::Iterator* Reader::new_iterator(const ReadOptions& options, ColumnFamilyHandle* family) {

@@ -71,7 +71,10 @@ class Reader {
                     SizeLimit limit, const KeysToGet& keys);
 
   IteratorSource base_of_now(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family);
-  IteratorSource base_of_now(const rocksdb::ReadOptions& options, std::uint32_t id);
+  IteratorSource base_at(const ReadState& state, const rocksdb::ReadOptions& options,
+                         rocksdb::ColumnFamilyHandle* family);
+  // Of options.snapshot, or of the current state where that is null.
+  IteratorSource base_at_any(const rocksdb::ReadOptions& options, std::uint32_t id);
   rocksdb::Iterator* iterator_on(IteratorSource on, const rocksdb::ReadOptions& options,
                                  rocksdb::ColumnFamilyHandle* family);
   rocksdb::Iterator* iterator_at(const ReadState& state, const rocksdb::ReadOptions& options,

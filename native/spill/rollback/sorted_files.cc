@@ -229,6 +229,28 @@ Status check_first_key(const std::string& path, const rocksdb::Options& options)
   return status.IsIncomplete() ? Status::OK() : status;
 }
 
+bool has_empty_bound(const Contents& contents) {
+  if (!contents.entries.empty() &&
+      (contents.entries.front()->key().empty() || contents.entries.back()->key().empty())) {
+    return true;
+  }
+  return std::ranges::any_of(contents.deleted, [](const KeyRange& range) { return range.begin.empty(); });
+}
+
+// RocksDB 9's writer asserts, where it is built with assertions as Debian 13's is, that the first and the last key of
+// what it describes are both empty or neither. Without a description, RocksDB computes a checksum when it ingests.
+Status finish(rocksdb::SstFileWriter& writer, const Contents& contents, SortedFile* file) {
+  file->entries = contents.entries.size();
+  rocksdb::ExternalSstFileInfo info;
+  const Status status = writer.Finish(has_empty_bound(contents) ? nullptr : &info);
+  file->bytes = writer.FileSize();
+  if (!info.file_checksum_func_name.empty() && info.file_checksum_func_name != rocksdb::kUnknownFileChecksumFuncName) {
+    file->checksum = info.file_checksum;
+    file->checksum_name = info.file_checksum_func_name;
+  }
+  return status;
+}
+
 Status write_file(const Generation& generation, const ColumnFamily& family, const Contents& contents,
                   ValueReader reader, const Store& store, const rocksdb::DBOptions& db_options,
                   const std::atomic<bool>& stop, SortedFile* file) {
@@ -255,14 +277,7 @@ Status write_file(const Generation& generation, const ColumnFamily& family, cons
   for (const KeyRange& range : joined(contents.deleted, *family.comparator)) {
     if (Status status = writer.DeleteRange(range.begin, range.end); !status.ok()) return status;
   }
-  rocksdb::ExternalSstFileInfo info;
-  Status status = writer.Finish(&info);
-  file->entries = info.num_entries;
-  file->bytes = info.file_size;
-  if (info.file_checksum_func_name != rocksdb::kUnknownFileChecksumFuncName) {
-    file->checksum = info.file_checksum;
-    file->checksum_name = info.file_checksum_func_name;
-  }
+  Status status = finish(writer, contents, file);
   if (!status.ok() || contents.entries.empty()) return status;
   return check_first_key(file->path, options);
 }
@@ -284,9 +299,14 @@ std::string free_path(const std::string& directory, GenerationId generation, std
 void add_to(rocksdb::IngestExternalFileArg* argument, const SortedFile& file, bool may_move) {
   argument->options.move_files = may_move;
   argument->options.write_global_seqno = false;
+  const bool have_others = argument->files_checksums.size() == argument->external_files.size();
   argument->external_files.push_back(file.path);
-  if (file.checksum_name.empty()) return;
-  argument->options.verify_file_checksum = false;  // otherwise RocksDB reads the file again
+  argument->options.verify_file_checksum = file.checksum_name.empty() || !have_others;  // RocksDB would read it again
+  if (argument->options.verify_file_checksum) {  // it takes the checksums of all files or computes those of all
+    argument->files_checksums.clear();
+    argument->files_checksum_func_names.clear();
+    return;
+  }
   argument->files_checksums.push_back(file.checksum);
   argument->files_checksum_func_names.push_back(file.checksum_name);
 }

@@ -26,7 +26,9 @@ class OneKey final : public rocksdb::Iterator {
  public:
   // `value`: null if the key does not exist. The arguments outlive the iterator.
   OneKey(const rocksdb::Comparator& order, const rocksdb::Slice& key, const PinnableSlice* value)
-      : order_(order), key_(key), value_(value) {}
+      : order_(order), key_(key), value_(value) {
+    if (value != nullptr) columns_.emplace_back(rocksdb::kDefaultWideColumnName, *value);
+  }
 
   bool Valid() const override { return is_at_key_; }
   void SeekToFirst() override { is_at_key_ = value_ != nullptr; }
@@ -41,12 +43,14 @@ class OneKey final : public rocksdb::Iterator {
   void Prev() override { is_at_key_ = false; }
   rocksdb::Slice key() const override { return key_; }
   rocksdb::Slice value() const override { return *value_; }
+  const rocksdb::WideColumns& columns() const override { return columns_; }  // what RocksDB 9 merges onto
   Status status() const override { return {}; }
 
  private:
   const rocksdb::Comparator& order_;
   const rocksdb::Slice key_;
   const PinnableSlice* const value_;
+  rocksdb::WideColumns columns_;
   bool is_at_key_ = false;
 };
 
