@@ -3,11 +3,14 @@
 import json
 import os
 import re
+import socket
+import struct
 import subprocess
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +170,65 @@ def test_file_and_port_show_the_same(tmp_path: Path) -> None:
         fetch(address)
 
 
+def port_of(address: str) -> int:
+    return int(address.split(":")[2].split("/")[0])
+
+
+def test_a_client_may_ask_for_the_head_alone_or_through_a_proxy() -> None:
+    with published(None, 0) as (feed, address):
+        feed("one", sample())
+        whole = fetch(address).encode()
+        for method, target, body in (("HEAD", "/metrics", b""), ("GET", address, whole), ("GET", "/metrics?a", whole)):
+            connection = HTTPConnection("127.0.0.1", port_of(address), timeout=10)
+            connection.request(method, target)
+            answer = connection.getresponse()
+            assert (answer.status, answer.getheader("Content-Length")) == (200, str(len(whole))), (method, target)
+            assert answer.read() == body
+            connection.close()
+
+
+def test_clients_that_break_off_are_not_reported(capfd: pytest.CaptureFixture[str]) -> None:
+    with published(None, 0) as (feed, address):
+        feed("one", sample())
+        at_once = struct.pack("ii", 1, 0)  # SO_LINGER: close() resets the connection
+        for request in (b"", b"GET /met", b"GET /metrics HTTP/1.0\r\n", b"\x16\x03\x01\r\n\r\n"):
+            for _ in range(10):
+                client = socket.create_connection(("127.0.0.1", port_of(address)))
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+                client.sendall(request)
+                client.close()
+        assert fetch(address)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_client_that_sends_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spillway.metrics.publish.MOST_SILENT_S", 0.1)
+    with published(None, 0) as (_, address):
+        client = socket.create_connection(("127.0.0.1", port_of(address)), timeout=30)
+        client.sendall(b"GET /met")
+        assert client.recv(1) == b"", "the server has closed the connection"
+        client.close()
+
+
+def test_what_is_no_file_is_refused_and_left(tmp_path: Path) -> None:
+    pipe, device = tmp_path / "pipe", tmp_path / "device"
+    os.mkfifo(pipe)
+    device.symlink_to("/dev/null")
+    for path in (pipe, device, tmp_path, Path(), Path("/")):
+        with pytest.raises(SpillwayError, match=r"--metrics .*is not a file"), published(path, None):
+            pass
+    assert pipe.is_fifo() and device.is_char_device() and len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_link_to_the_file_stays(tmp_path: Path) -> None:
+    (tmp_path / "shown").mkdir()
+    link, file = tmp_path / "link", tmp_path / "shown" / "metrics.prom"
+    link.symlink_to(file)
+    with published(link, None) as (feed, _):
+        feed("one", sample())
+    assert link.is_symlink() and parse(file.read_text())
+
+
 def test_a_reader_sees_the_file_whole(tmp_path: Path) -> None:
     file = tmp_path / "metrics.prom"
     texts = [letter * 200_000 for letter in "ab"]
@@ -189,7 +251,7 @@ def test_a_reader_sees_the_file_whole(tmp_path: Path) -> None:
 
 def test_nothing_else_may_listen_at_the_port(tmp_path: Path) -> None:
     with published(None, 0) as (_, address):
-        port = int(address.split(":")[2].split("/")[0])
+        port = port_of(address)
         with pytest.raises(SpillwayError, match=f"--metrics-port {port}: "), published(None, port):
             pass
 
@@ -211,7 +273,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_run(
 ) -> None:
     ended = invoke("run", plan_file, "--out", tmp_path / "run", "--metrics", tmp_path / "none" / "metrics.prom")
     assert ended.code == 2
-    assert "none" in ended.err and not (tmp_path / "run").exists()
+    assert "none" in ended.err and "name another --metrics" in ended.err and not (tmp_path / "run").exists()
 
 
 def test_a_run_does_not_end_for_its_metrics(
