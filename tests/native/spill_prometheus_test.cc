@@ -56,12 +56,40 @@ TEST(SpillPrometheus, LabelsMayHaveAnyText) {
   text.metric(PrometheusText::Kind::gauge, "files", "one\nline \\ of \"help\"");
   text.sample({{"column_family", "a\"b\\c\nd"}}, 1);
   text.sample({{"column_family", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"}}, 2);
-  text.sample({{"column_family", "\xff\xc3 \xed\xa0\x80"}}, 3);
   EXPECT_EQ(text.text(),
             "# HELP spillway_files one\\nline \\\\ of \"help\"\n# TYPE spillway_files gauge\n"
             "spillway_files{column_family=\"a\\\"b\\\\c\\nd\"} 1\n"
-            "spillway_files{column_family=\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"} 2\n"
-            "spillway_files{column_family=\"\xef\xbf\xbd\xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"} 3\n");
+            "spillway_files{column_family=\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"} 2\n");
+}
+
+// Prometheus refuses a text with two samples of the same labels.
+TEST(SpillPrometheus, DifferentNamesStayDifferentWhereTheyAreNotUtf8) {
+  const std::set<std::string> names = {"\xff",
+                                       "\xfe",
+                                       "\xff\xfe",
+                                       "\xc3 ",
+                                       "\xed\xa0\x80",
+                                       "\xef\xbf",
+                                       "\xef\xbf\xbd",
+                                       "\xef\xbf\xbd"
+                                       "ff",
+                                       "ff"};
+  std::set<std::string> shown;
+  for (const std::string& name : names) {
+    PrometheusText text;
+    text.metric(PrometheusText::Kind::gauge, "files", "help");
+    text.sample({{"column_family", name}}, 1);
+    shown.insert(text.text());
+  }
+  EXPECT_EQ(shown.size(), names.size());
+  PrometheusText text;
+  text.metric(PrometheusText::Kind::gauge, "files", "help");
+  text.sample({{"column_family", "a\xff\xc3 "}}, 3);
+  EXPECT_NE(text.text().find("{column_family=\"a\xef\xbf\xbd"
+                             "ff\xef\xbf\xbd"
+                             "c3 \"} 3\n"),
+            std::string::npos)
+      << text.text();
 }
 
 // Every part names a statistic, and a whole that is one.

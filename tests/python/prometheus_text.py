@@ -30,7 +30,7 @@ def parse(text: str) -> dict[str, Family]:
         raise ValueError("the last line does not end")
     families: dict[str, Family] = {}
     current = ""
-    for line in text.splitlines():
+    for line in text.split("\n")[:-1]:  # no other character ends a line
         if line.startswith("# HELP "):
             current = _begin(line, families)
         elif line.startswith("# TYPE "):

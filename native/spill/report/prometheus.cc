@@ -57,15 +57,27 @@ std::size_t character_length(std::string_view text) {
   return is_overlong || is_no_character ? 0 : length;
 }
 
-// A label's value may be any UTF-8 text. RocksDB accepts names of column families that are none.
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD, the replacement character
+
+void append_in_hex(char byte, std::string* text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  const auto value = static_cast<unsigned char>(byte);
+  *text += kReplacement;
+  *text += kDigits[value >> 4U];
+  *text += kDigits[value & 0xfU];
+}
+
+// A label's value may be any UTF-8 text. RocksDB accepts names of column families that are none: each byte that is not
+// UTF-8 becomes U+FFFD and its two hexadecimal digits, and so do the bytes of U+FFFD itself, so that two names never
+// become one.
 std::string escaped(std::string_view value, bool is_label) {
   std::string result;
   while (!value.empty()) {
     const std::size_t length = character_length(value);
     const std::string_view character = value.substr(0, std::max<std::size_t>(length, 1));
     value.remove_prefix(character.size());
-    if (length == 0) {
-      result += "\xef\xbf\xbd";  // U+FFFD, the replacement character
+    if (length == 0 || character == kReplacement) {
+      for (const char byte : character) append_in_hex(byte, &result);
     } else if (character == "\n") {
       result += "\\n";
     } else if (character == "\\" || (is_label && character == "\"")) {
