@@ -91,6 +91,7 @@ Status Binding::check_guard(const std::vector<std::string>& families, const std:
     pairing_.record = decode_binding(bytes);
     is_damaged_ = !pairing_.record;
     is_of_another_version_ = is_binding_of_another_version(bytes);
+    names_another_version_ = names_another_version(bytes);
     const MutexLock lock(mutex_);
     if (pairing_.record) record_ = *pairing_.record;
   }
@@ -108,6 +109,12 @@ Status Binding::unreadable() const {
     return Status::NotSupported("the spill store in " + pairing_.location +
                                 " was last opened by another version of Spillway (" + store_->binding_place() +
                                 "); open it with that, and close it");
+  }
+  if (names_another_version_) {
+    return Status::Corruption("the spill store in " + pairing_.location +
+                              " was last opened by another version of Spillway, or its binding record is damaged (" +
+                              store_->binding_place() + "); open it with that version, or put a copy of the record " +
+                              "there");
   }
   return Status::Corruption("the binding record of the spill store in " + pairing_.location + " is damaged (" +
                             store_->binding_place() +

@@ -72,6 +72,7 @@ class Binding {
   Pairing pairing_;          // as found by check_guard()
   bool is_damaged_ = false;  // the record is, or is of another version
   bool is_of_another_version_ = false;
+  bool names_another_version_ = false;  // though its checksum may not fit
 
   Mutex mutex_;
   BindingRecord record_ GUARDED_BY(mutex_);  // as it is in the store

@@ -168,9 +168,13 @@ std::string encode(const BindingRecord& record) {
   return text + "crc32c " + checksum_text(text) + "\n";
 }
 
+bool names_another_version(const rocksdb::Slice& bytes) {
+  const std::string text = bytes.ToString();
+  return text.starts_with(kFormatPrefix) && text.substr(0, text.find('\n')) != kFormat;
+}
+
 bool is_binding_of_another_version(const rocksdb::Slice& bytes) {
-  const std::optional<std::string> text = checked_text(bytes);
-  return text && text->starts_with(kFormatPrefix) && text->substr(0, text->find('\n')) != kFormat;
+  return names_another_version(bytes) && checked_text(bytes);
 }
 
 std::optional<BindingRecord> decode_binding(const rocksdb::Slice& bytes) {

@@ -55,6 +55,8 @@ std::optional<BindingRecord> decode_binding(const rocksdb::Slice& bytes);
 // Whether the bytes are an undamaged record of another version: its first line, and the checksum in its last, have the
 // same form in every version.
 bool is_binding_of_another_version(const rocksdb::Slice& bytes);
+// The same of bytes that may be damaged.
+bool names_another_version(const rocksdb::Slice& bytes);
 
 // In the directory of a spill store of files.
 inline constexpr char kBindingFile[] = "BINDING";

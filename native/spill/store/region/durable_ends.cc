@@ -80,7 +80,11 @@ Status read_ends(rocksdb::FileSystem& files, const std::string& path, FoundEnds*
   Header header;
   if (bytes.size() < sizeof header) return {};
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.magic != Header().magic || header.version != 1 || header.checksum != checksum(header)) {
+  const bool is_header = header.magic == Header().magic && header.checksum == checksum(header);
+  if (is_header && header.version != Header().version) {
+    return Status::NotSupported(path + " was written by another version of Spillway (its byte 8); open it with that");
+  }
+  if (!is_header) {
     const auto is_zero = [](char byte) { return byte == 0; };
     if (!std::all_of(bytes.begin(), bytes.end(), is_zero)) found->damaged_at = 0;  // else a loss of power left nothing
     return {};

@@ -43,7 +43,8 @@ struct FoundEnds {
   // Offset of the first byte that does not fit its checksum and was not torn at the end: nothing of the file is used.
   std::optional<std::uint64_t> damaged_at;
 };
-// Where the file is not there, or nothing in it fits its checksum: nothing is in `ends`.
+// Where the file is not there, or nothing in it fits its checksum: nothing is in `ends`. NotSupported: another version
+// wrote it, whose header has the same form.
 rocksdb::Status read_ends(rocksdb::FileSystem& files, const std::string& path, FoundEnds* found);
 // Whether more of the log was durable than is whole. `salt`: the log's, 0 where its header is not whole.
 bool was_longer(const FoundEnds& found, GenerationId generation, std::uint64_t salt, std::uint64_t whole_to);

@@ -84,6 +84,10 @@ HeaderFault decode_log_header(const rocksdb::Slice& bytes, LogName* name) {
   return HeaderFault::none;
 }
 
+bool names_other_version(const rocksdb::Slice& header) {
+  return header.size() > kMagicBytes && header.starts_with(kMagic) && header[kMagicBytes] != kVersion;
+}
+
 void append_frame(const LogName& name, const rocksdb::Slice& record, std::uint64_t durable_bytes, std::string* log) {
   assert(!record.empty() && record.size() <= std::numeric_limits<std::uint32_t>::max());
   char header[kFrameHeaderBytes - kChecksumBytes];

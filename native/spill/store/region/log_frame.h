@@ -46,6 +46,8 @@ std::string encode_log_header(const LogName& name);
 enum class HeaderFault : std::uint8_t { none, torn, other_version };
 // `bytes` may be fewer than a header has.
 HeaderFault decode_log_header(const rocksdb::Slice& bytes, LogName* name);
+// Whether the byte of the version is another one, be the header whole or not.
+bool names_other_version(const rocksdb::Slice& header);
 
 // Appends the frame of `record` to `*log`. REQUIRES: 0 < record.size() < 4 GiB
 void append_frame(const LogName& name, const rocksdb::Slice& record, std::uint64_t durable_bytes, std::string* log);

@@ -25,11 +25,13 @@ std::optional<GenerationId> generation_of(const std::string& name, const std::st
   return generation;
 }
 
-Status read_header(const RegionLog& log, LogName* name, HeaderFault* fault) {
+Status read_header(const RegionLog& log, LogName* name, HeaderFault* fault, bool* names_other = nullptr) {
   char header[kLogHeaderBytes];
   std::uint64_t got = 0;
   const IOStatus status = read_at(*log.reader, {}, 0, sizeof header, header, &got);
-  if (status.ok()) *fault = decode_log_header({header, got}, name);
+  if (!status.ok()) return status;
+  *fault = decode_log_header({header, got}, name);
+  if (names_other != nullptr) *names_other = names_other_version({header, got});
   return status;
 }
 
@@ -38,8 +40,30 @@ Status lost_durable(const std::string& what) {
                             "numbers out of the directory, with " + kEndsFile + ", and lose the writes in them");
 }
 
-std::string damage_at(const RegionLog& log, std::uint64_t at) {
-  return log.path() + " is damaged at byte " + std::to_string(at);
+Status lost_durable(const RegionLog& log, std::uint64_t at) {
+  LogName name;
+  HeaderFault fault = HeaderFault::none;
+  bool names_other = false;
+  if (at == 0 && read_header(log, &name, &fault, &names_other).ok() && names_other) {
+    return Status::Corruption(log.path() +
+                              " is damaged at byte 0, in what was durable, or was written by another version " +
+                              "of Spillway (its byte 7); open it with that, or put a copy of it there");
+  }
+  return lost_durable(log.path() + " is damaged at byte " + std::to_string(at));
+}
+
+// Before anything is changed.
+Status check_versions(const RegionLogs& logs) {
+  for (const auto& log : logs.all()) {
+    LogName name;
+    HeaderFault fault = HeaderFault::none;
+    if (Status status = read_header(*log, &name, &fault); !status.ok()) return status;
+    if (fault == HeaderFault::other_version) {
+      return Status::NotSupported(log->path() +
+                                  " was written by another version of Spillway (its byte 7); open it with that");
+    }
+  }
+  return {};
 }
 
 class Recovery {
@@ -58,7 +82,7 @@ class Recovery {
       const RegionLog& torn = before ? *before : *log;
       const std::uint64_t at = before ? before->bytes.load() : torn_at.value_or(log->bytes);
       if (was_longer(ends_, log->name.generation, log->name.salt, torn_at.value_or(log->bytes))) {
-        return lost_durable(damage_at(torn, at));
+        return lost_durable(torn, at);
       }
       if (!torn_at) continue;
       const Status checked = check_torn(torn, at);
@@ -96,11 +120,7 @@ class Recovery {
     LogName name;
     HeaderFault fault = HeaderFault::none;
     if (Status status = read_header(log, &name, &fault); !status.ok()) return status;
-    if (fault == HeaderFault::other_version) {
-      return Status::NotSupported(log.path() +
-                                  " was written by another version of Spillway (its byte 7); open it with that");
-    }
-    if (fault == HeaderFault::torn || name.generation != log.name.generation) {
+    if (fault != HeaderFault::none || name.generation != log.name.generation) {
       // One that could not be begun, and not be removed, is no more than that.
       if (file_bytes > kLogHeaderBytes || logs_.newest().get() == &log) *torn_at = 0;
       return Status::OK();
@@ -136,7 +156,7 @@ class Recovery {
       if (!status.ok() || durable) break;
       if (later->name.generation > log.name.generation) status = says_durable(*later, log.name.generation, &durable);
     }
-    return status.ok() && durable ? lost_durable(damage_at(log, at)) : status;
+    return status.ok() && durable ? lost_durable(log, at) : status;
   }
 
   // Whether a frame of the log knows more than `at` bytes of it to be durable.
@@ -176,13 +196,12 @@ class Recovery {
   const Store::Each& each_;
 };
 
-Status find_logs(const RegionDirectory& directory, RegionLogs& logs) {
+Status find_logs(const RegionDirectory& directory, RegionLogs& logs, std::vector<std::string>* leftovers) {
   std::vector<std::string> names;
   if (Status status = directory.names(&names); !status.ok()) return status;
   for (const std::string& name : names) {
     if (generation_of(name, kDropped) || generation_of(name, std::string(kLogSuffix) + kCopy)) {
-      const IOStatus status = directory.files().DeleteFile(directory.path_of(name), {}, nullptr);
-      if (!status.ok()) return status;
+      leftovers->push_back(directory.path_of(name));
     } else if (const auto generation = generation_of(name, kLogSuffix)) {
       auto log = std::make_shared<RegionLog>();
       log->name.generation = *generation;
@@ -191,6 +210,14 @@ Status find_logs(const RegionDirectory& directory, RegionLogs& logs) {
       logs.put(std::move(log));
     }
   }
+  return {};
+}
+
+Status remove_leftovers(const RegionDirectory& directory, const std::vector<std::string>& leftovers) {
+  for (const std::string& path : leftovers) {
+    const IOStatus status = directory.files().DeleteFile(path, {}, nullptr);
+    if (!status.ok()) return status;
+  }
   // What a killed process renamed or removed may not be durable yet, and everything from now on relies on it.
   return directory.sync(rocksdb::DirFsyncOptions(rocksdb::DirFsyncOptions::kFileDeleted));
 }
@@ -198,8 +225,11 @@ Status find_logs(const RegionDirectory& directory, RegionLogs& logs) {
 }  // namespace
 
 Status recover_logs(const RegionDirectory& directory, RegionLogs& logs, DurableEnds& ends, const Store::Each& each) {
-  if (Status status = find_logs(directory, logs); !status.ok()) return status;
+  std::vector<std::string> leftovers;
+  if (Status status = find_logs(directory, logs, &leftovers); !status.ok()) return status;
+  if (Status status = check_versions(logs); !status.ok()) return status;
   if (Status status = ends.read(); !status.ok()) return status;
+  if (Status status = remove_leftovers(directory, leftovers); !status.ok()) return status;
   return Recovery(directory, logs, ends.found(), each).run();
 }
 

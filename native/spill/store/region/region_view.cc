@@ -84,6 +84,9 @@ class Viewer {
     std::string bytes;
     if (IOStatus status = read_file_if_any(files_, path, &bytes); !status.ok()) return status;
     if (bytes.empty()) return {};
+    if (is_binding_of_another_version(bytes)) {
+      return Status::NotSupported(path + " was written by another version of Spillway (its first line); use that one");
+    }
     view_.binding = decode_binding(bytes);
     if (!view_.binding) view_.damage.push_back({path, 0});
     return {};
