@@ -28,7 +28,7 @@ void Telemetry::report(const SpillEvent& event) const {
 
 void Telemetry::report_closed(const SpillStatistics& last) const {
   for (const auto& listener : listeners_) {
-    if (auto* const closing = dynamic_cast<SpillCloseListener*>(listener.get())) closing->on_spill_close(last);
+    if (SpillCloseListener* const closing = listener->as_close_listener()) closing->on_spill_close(last);
   }
 }
 

@@ -12,6 +12,7 @@ class SpillCloseListener : public SpillListener {
   // The database was closed, by Close() or by its destructor; once for each opening that succeeded. `last`: the last
   // statistics. What the spill store still holds is in `live_entries`. It must not call the DB.
   virtual void on_spill_close(const SpillStatistics& last) = 0;
+  SpillCloseListener* as_close_listener() final { return this; }
 };
 
 }  // namespace spillway

@@ -62,10 +62,15 @@ struct SpillEvent {
 };
 const char* name_of(SpillEvent::Kind kind);
 
+class SpillCloseListener;
+
 class SpillListener {
  public:
   virtual ~SpillListener() = default;
   virtual void on_spill_event(const SpillEvent& event) = 0;
+  // Itself, of a SpillCloseListener. Run-time type information would tell it too, and RocksDB's release builds have
+  // none.
+  virtual SpillCloseListener* as_close_listener() { return nullptr; }
 };
 
 struct SpillOptions {
