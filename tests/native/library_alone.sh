@@ -37,14 +37,20 @@ cmake -S "$checkout" -B "$work/alone" "$@" -DSPILLWAY_LIBRARY_ONLY=ON >"$work/lo
 ! cmake -S "$checkout" -B "$work/whole" "$@" >"$work/log" 2>&1 ||
   fail "the test hides nothing: the whole tree is configured too"
 
-# Both ways give the target that find_package gives. What the project's own files are called does not matter.
+# Both ways give the target that find_package gives. What the project's own files and targets are called does not matter,
+# nor what warnings it makes errors of, nor whether it has run-time type information.
 mkdir -p "$work/subdirectory/base" "$work/fetched"
 cp "$checkout/examples/quickstart.cc" "$work/subdirectory"
 echo '#error "not the one of this project"' >"$work/subdirectory/base/result.h"
 cat >"$work/subdirectory/CMakeLists.txt" <<END
 cmake_minimum_required(VERSION 3.22)
 project(part LANGUAGES C CXX)
+set(CMAKE_COMPILE_WARNING_AS_ERROR ON)
+add_compile_options(-fno-rtti -Wpadded -Werror)
+add_custom_target(base)
+add_custom_target(lint)
 add_subdirectory($checkout spillway)
+add_compile_options(-Wno-padded)
 add_executable(quickstart quickstart.cc)
 target_link_libraries(quickstart PRIVATE spillway::spillway)
 END
