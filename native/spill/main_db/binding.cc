@@ -58,11 +58,12 @@ std::string identity_of(rocksdb::Env& env, const std::string& name) {
 }
 
 rocksdb::ColumnFamilyOptions guard_options() {
-  static const GuardOrder order;
+  // Never destroyed, because a static object of the program may own the database.
+  static const GuardOrder* const order = std::make_unique<GuardOrder>().release();
   rocksdb::BlockBasedTableOptions table;
   table.no_block_cache = true;  // it almost never has a table
   rocksdb::ColumnFamilyOptions options;
-  options.comparator = &order;
+  options.comparator = order;
   options.write_buffer_size = 64 << 10;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   return options;

@@ -15,9 +15,9 @@ std::uint64_t int_property(rocksdb::DB& db, rocksdb::ColumnFamilyHandle* family,
 }
 
 int l0_files_of(rocksdb::DB& db, rocksdb::ColumnFamilyHandle* family) {
-  static const std::string kName = Properties::kNumFilesAtLevelPrefix + "0";
+  const std::string name = Properties::kNumFilesAtLevelPrefix + "0";  // not static: the program may be exiting
   std::string text;
-  return db.GetProperty(family, kName, &text) ? std::atoi(text.c_str()) : 0;
+  return db.GetProperty(family, name, &text) ? std::atoi(text.c_str()) : 0;
 }
 
 // How near a family is to the nearest threshold that applies after `now`; 1: reached.
