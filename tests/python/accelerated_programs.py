@@ -13,7 +13,7 @@ from typing import Any
 from needs import ROOT, need
 
 LIBRARY = Path(os.environ.get("SPILLWAY_ACCELERATE", ROOT / "build/native/accelerate/libspillway-accelerate.so"))
-SOURCE = ROOT / "tests/python/programs/rocksdb_user.c"
+SOURCES = ROOT / "tests/python/programs"
 # Writes are diverted from the first table on, and stay in the spill store.
 DIVERTS = "divert_l0_files=1;resume_l0_files=1;rollback=off;poll_ms=1"
 # So small that RocksDB would stall: flushes and compactions cannot keep up with a writer in memory.
@@ -64,9 +64,14 @@ def rocksdb_version() -> tuple[int, ...]:
 
 def compile_user(directory: Path) -> Path:
     """rocksdb_user, from its source."""
+    return compile_source("rocksdb_user.c", directory)
+
+
+def compile_source(name: str, directory: Path) -> Path:
+    """A program on RocksDB's C interface, from its source."""
     need(shutil.which("cc"), "a C compiler")
-    program = directory / "rocksdb_user"
-    subprocess.run(["cc", "-o", str(program), str(SOURCE), *rocksdb_flags()], check=True)
+    program = directory / Path(name).stem
+    subprocess.run(["cc", "-o", str(program), str(SOURCES / name), *rocksdb_flags()], check=True)
     return program
 
 

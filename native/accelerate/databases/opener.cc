@@ -3,6 +3,7 @@
 #include <rocksdb/env.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <utility>
@@ -18,23 +19,58 @@ namespace {
 
 using rocksdb::Status;
 
+// A program that asks for it prepares transactions, which spillway::TransactionDB does not.
+constexpr const char* kTwoPhase = "TransactionDB::Open with allow_2pc";
+
 std::string message_of(const Status& status) {
   return status.getState() != nullptr ? status.getState() : status.ToString();
 }
 
-// NotSupported while writes of the database may lie in its spill store, which `way` of opening it does not read.
-Status refuse_guarded(rocksdb::DBOptions options, const std::string& name, const char* way) {
-  if (options.env == nullptr) options.env = rocksdb::Env::Default();
+rocksdb::Env& env_of(const rocksdb::DBOptions& options) {
+  return options.env == nullptr ? *rocksdb::Env::Default() : *options.env;
+}
+
+// Whether the database has a spill store, in its directory, that was not closed empty.
+bool has_spill_store(const rocksdb::DBOptions& options, const std::string& name) {
+  const std::string file = name + "/spill/" + spill::kBindingFile;
+  std::string bytes;
+  if (!rocksdb::ReadFileToString(&env_of(options), file, &bytes).ok()) return env_of(options).FileExists(file).ok();
+  const auto record = spill::decode_binding(bytes);
+  return !record || !record->is_released;
+}
+
+enum class Guarded : std::uint8_t { no, yes, unknown };  // unknown: the database does not tell its column families
+
+// Whether writes of the database may lie in its spill store, a guard of another version of Spillway included.
+Guarded guarded(rocksdb::DBOptions options, const std::string& name) {
+  options.env = &env_of(options);
   std::vector<std::string> families;
-  if (Status status = spill::list_families(options, name, &families); !status.ok()) return status;
-  if (!spill::newest_guard(families)) return {};
-  return Status::NotSupported(std::string(way) + " does not see the writes of " + name +
-                              " that lie in its spill store; bring them back with 'spillway spill drain " + name + "'");
+  const Status status = spill::list_families(options, name, &families);
+  if (std::any_of(families.begin(), families.end(), spill::is_guard)) return Guarded::yes;
+  return status.ok() && !families.empty() ? Guarded::no : Guarded::unknown;
+}
+
+// NotSupported while writes of the database may lie in its spill store, which `way` of opening it does not read.
+Status refuse_guarded(const rocksdb::DBOptions& options, const std::string& name, const char* way) {
+  switch (guarded(options, name)) {
+    case Guarded::no:
+      return {};
+    case Guarded::yes:
+      return Status::NotSupported(std::string(way) + " does not see the writes of " + name +
+                                  " that lie in its spill store; bring them back with 'spillway spill drain " + name +
+                                  "'");
+    case Guarded::unknown:
+      break;
+  }
+  if (!has_spill_store(options, name)) return {};
+  return Status::NotSupported(std::string(way) + " does not see the writes of " + name + " that may lie in " + name +
+                              "/spill; restore a copy of both, or move that directory away to go on without them");
 }
 
 class SpillwayOpener final : public Opener {
  public:
-  SpillwayOpener() {
+  explicit SpillwayOpener(const Process& process) {
+    report_.begin(process);
     const char* const text = std::getenv("SPILLWAY");
     auto parsed = parse_configuration(text == nullptr ? "" : text);
     if (parsed) {
@@ -63,6 +99,7 @@ class SpillwayOpener final : public Opener {
 
   Outcome open(const rocksdb::Options& options, const rocksdb::TransactionDBOptions& transactions,
                const std::string& name, rocksdb::TransactionDB** db) override {
+    if (options.allow_2pc) return pass_on(options, name, kTwoPhase);
     return accelerate(options, name, [&](const SpillOptions& spill, DB** below) {
       TransactionDB* opened = nullptr;
       Status status = TransactionDB::Open(options, transactions, spill, name, &opened);
@@ -72,6 +109,7 @@ class SpillwayOpener final : public Opener {
   Outcome open(const rocksdb::DBOptions& options, const rocksdb::TransactionDBOptions& transactions,
                const std::string& name, const Families& families, Handles* handles,
                rocksdb::TransactionDB** db) override {
+    if (options.allow_2pc) return pass_on(options, name, kTwoPhase);
     return accelerate(options, name, [&](const SpillOptions& spill, DB** below) {
       TransactionDB* opened = nullptr;
       handles->clear();
@@ -99,15 +137,18 @@ class SpillwayOpener final : public Opener {
 
   Outcome pass_on(const rocksdb::DBOptions& options, const std::string& name, const char* way) override {
     Status status = refuse_guarded(options, name, way);
-    if (status.IsNotSupported()) return status;
-    report_.add_unaccelerated(name, std::string(way) + " is RocksDB's own");
-    return std::nullopt;
+    if (!status.ok()) return {std::move(status), ""};
+    return {std::nullopt, std::string(way) + " is RocksDB's own"};
+  }
+
+  void add_unaccelerated(const std::string& name, const std::string& why) override {
+    report_.add_unaccelerated(name, why);
   }
 
   void hide_guards(std::vector<std::string>* families) override { std::erase_if(*families, spill::is_guard); }
 
   void destroy_spill_store(const rocksdb::DBOptions& options, const std::string& name) override {
-    rocksdb::Env& env = options.env == nullptr ? *rocksdb::Env::Default() : *options.env;
+    rocksdb::Env& env = env_of(options);
     const std::string directory = name + "/spill";
     std::vector<std::string> files;
     if (!env.FileExists(directory + "/" + spill::kBindingFile).ok()) return;
@@ -130,7 +171,7 @@ class SpillwayOpener final : public Opener {
   // `open` gets the options and returns the spillway::DB in its second parameter.
   template <typename Open>
   Outcome accelerate(const rocksdb::DBOptions& options, const std::string& name, const Open& open) {
-    if (!options_) return std::nullopt;
+    if (!options_) return {};
     SpillOptions spill = *options_;
     const std::shared_ptr<SpillListener> listener = report_.make_listener(name);
     spill.listeners.push_back(listener);
@@ -138,12 +179,18 @@ class SpillwayOpener final : public Opener {
     Status status = open(spill, &below);
     if (status.ok()) {
       report_.add_open(listener.get(), name, [below] { return below->GetSpillStatistics(); });
-      return status;
+      return {std::move(status), ""};
     }
-    // What cannot be accelerated is RocksDB's, unless RocksDB would miss writes.
-    if (!status.IsNotSupported() || !refuse_guarded(options, name, "Open").ok()) return status;
-    report_.add_unaccelerated(name, message_of(status));
-    return std::nullopt;
+    if (would_miss_writes(options, name, status)) return {std::move(status), ""};
+    return {std::nullopt, message_of(status)};
+  }
+
+  // Whether RocksDB, if it opens what could not be opened with a spill store, would miss writes. Without a guard, what
+  // is not supported is so because of the program's options; another error may be that of a store with writes.
+  static bool would_miss_writes(const rocksdb::DBOptions& options, const std::string& name, const Status& status) {
+    const Guarded found = guarded(options, name);
+    if (found == Guarded::yes) return true;
+    return (found == Guarded::unknown || !status.IsNotSupported()) && has_spill_store(options, name);
   }
 
   Report& report_ = Report::of_process();
@@ -153,8 +200,9 @@ class SpillwayOpener final : public Opener {
 }  // namespace
 }  // namespace spillway::accelerate
 
-__attribute__((visibility("default"))) spillway::accelerate::Opener* spillway_opener() {
+__attribute__((visibility("default"))) spillway::accelerate::Opener* spillway_opener(
+    const spillway::accelerate::Process& process) {
   static spillway::accelerate::SpillwayOpener* const opener =
-      std::make_unique<spillway::accelerate::SpillwayOpener>().release();
+      std::make_unique<spillway::accelerate::SpillwayOpener>(process).release();
   return opener;
 }

@@ -17,13 +17,22 @@
 
 namespace spillway::accelerate {
 
+// What the preloaded library knows of the process.
+struct Process {
+  std::string directory;  // the working directory when it began
+  void (*write_to_standard_error)(const std::string& line) = nullptr;
+};
+
 // Pure virtual, so that who calls it needs no symbol of it. Thread-safe.
 class Opener {
  public:
   using Families = std::vector<rocksdb::ColumnFamilyDescriptor>;
   using Handles = std::vector<rocksdb::ColumnFamilyHandle*>;
-  // The result of the program's call; nothing: RocksDB is to open the database, and why was said.
-  using Outcome = std::optional<rocksdb::Status>;
+  // Of the program's call. Without a status, RocksDB is to open the database, or to refuse it.
+  struct Outcome {
+    std::optional<rocksdb::Status> status;
+    std::string why;  // for add_unaccelerated(); empty: it was said
+  };
 
   virtual Outcome open(const rocksdb::Options& options, const std::string& name, spill::OpenedDb* db) = 0;
   virtual Outcome open(const rocksdb::DBOptions& options, const std::string& name, const Families& families,
@@ -38,9 +47,12 @@ class Opener {
   virtual Outcome open(const rocksdb::DBOptions& options, const std::string& name, const Families& families,
                        Handles* handles, rocksdb::OptimisticTransactionDB** db) = 0;
 
-  // For `way` of opening a database that is never accelerated: says so. The outcome is an error while writes may lie in
-  // the spill store, which would be missed.
+  // For `way` of opening a database that is never accelerated. The outcome is an error while writes may lie in the
+  // spill store, which would be missed.
   virtual Outcome pass_on(const rocksdb::DBOptions& options, const std::string& name, const char* way) = 0;
+
+  // After RocksDB has opened the database: says that it is not accelerated, and why.
+  virtual void add_unaccelerated(const std::string& name, const std::string& why) = 0;
 
   virtual void hide_guards(std::vector<std::string>* families) = 0;
   // After RocksDB has destroyed the database: removes its spill store too.
@@ -53,4 +65,4 @@ class Opener {
 }  // namespace spillway::accelerate
 
 // The only symbol that the library exports. The opener lives as long as the process.
-extern "C" spillway::accelerate::Opener* spillway_opener();
+extern "C" spillway::accelerate::Opener* spillway_opener(const spillway::accelerate::Process& process);

@@ -9,16 +9,13 @@
 #include <cstdlib>
 #include <utility>
 
+#include "accelerate/databases/write_line.h"
+
 namespace spillway::accelerate {
 
 using Json = nlohmann::ordered_json;
 
 namespace {
-
-// One call for each line, so that lines of several processes do not mix.
-void write_line(int file, const std::string& line) { (void)!::write(file, (line + "\n").c_str(), line.size() + 1); }
-
-void write_to_stderr(const std::string& text) { write_line(STDERR_FILENO, "spillway: " + text); }
 
 std::string with_commas(std::uint64_t number) {
   std::string text = std::to_string(number);
@@ -73,14 +70,14 @@ class ClosedListener final : public SpillCloseListener {
   const std::string name_;
 };
 
-// Returns false if the file cannot be written to.
+// Returns false if the line was not written. Does not wait for a reader where the file is a pipe.
 bool append_line(const std::string& path, const Json& document) {
   constexpr mode_t kMode = 0644;
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kMode);
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, kMode);
   if (file < 0) return false;
-  write_line(file, document.dump(-1, ' ', false, Json::error_handler_t::replace));
+  const bool was_written = write_line(file, document.dump(-1, ' ', false, Json::error_handler_t::replace));
   ::close(file);
-  return true;
+  return was_written;
 }
 
 }  // namespace
@@ -123,14 +120,23 @@ Report& Report::of_process() {
 }
 
 Report::Report()
-    : process_(::getpid()), file_([] {
+    : file_([] {
         const char* const file = std::getenv("SPILLWAY_REPORT");
         return std::string(file == nullptr ? "" : file);
-      }()) {}
+      }()),
+      write_to_standard_error_([](const std::string& line) { (void)write_line(STDERR_FILENO, line); }) {}
+
+void Report::begin(const Process& process) {
+  const MutexLock lock(mutex_);
+  if (!file_.empty() && file_.front() != '/') file_ = process.directory + "/" + file_;
+  write_to_standard_error_ = process.write_to_standard_error;
+}
+
+void Report::write_sentence(const std::string& text) { write_to_standard_error_("spillway: " + text); }
 
 void Report::say(const std::string& text) {
   const MutexLock lock(mutex_);
-  if (said_.insert(text).second) write_to_stderr(text);
+  if (said_.insert(text).second) write_sentence(text);
 }
 
 void Report::add_unaccelerated(const std::string& name, const std::string& why) {
@@ -148,7 +154,7 @@ std::shared_ptr<SpillListener> Report::make_listener(const std::string& name) {
 
 void Report::add_open(const SpillListener* listener, const std::string& name, Statistics statistics) {
   const MutexLock lock(mutex_);
-  open_.emplace(listener, Open{name, std::move(statistics)});
+  open_.emplace(listener, Open{name, std::move(statistics), ::getpid()});
 }
 
 void Report::close(const SpillListener* listener, const std::string& name, const SpillStatistics& last) {
@@ -159,13 +165,14 @@ void Report::close(const SpillListener* listener, const std::string& name, const
 
 void Report::report_open() {
   const MutexLock lock(mutex_);
-  if (::getpid() != process_) return;
-  for (const auto& [listener, open] : open_) write(open.name, /*is_closed=*/false, open.statistics());
+  for (const auto& [listener, open] : open_) {
+    if (open.process == ::getpid()) write(open.name, /*is_closed=*/false, open.statistics());
+  }
   open_.clear();
 }
 
 void Report::write(const std::string& name, bool is_closed, const SpillStatistics& statistics) {
-  write_to_stderr(name + (is_closed ? ": " : " (not closed): ") + describe(statistics));
+  write_sentence(name + (is_closed ? ": " : " (not closed): ") + describe(statistics));
   if (file_.empty()) return;
   Json document = document_of(name);
   document["accelerated"] = true;
@@ -176,7 +183,7 @@ void Report::write(const std::string& name, bool is_closed, const SpillStatistic
 }
 
 void Report::append(const Json& document) {
-  if (!append_line(file_, document)) write_to_stderr("SPILLWAY_REPORT: cannot write to " + file_);
+  if (!append_line(file_, document)) write_sentence("SPILLWAY_REPORT: cannot write to " + file_);
 }
 
 }  // namespace spillway::accelerate

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "accelerate/databases/opener.h"
 #include "base/mutex.h"
 #include "spillway/close_listener.h"
 #include "spillway/statistics.h"
@@ -32,6 +33,9 @@ class Report {
   using Statistics = std::function<SpillStatistics()>;
 
   static Report& of_process();
+  // Before anything is reported. Without it, lines go to file descriptor 2, and SPILLWAY_REPORT is relative to the
+  // working directory of each time.
+  void begin(const Process& process);
 
   // One line on stderr, each text once.
   void say(const std::string& text) EXCLUDES(mutex_);
@@ -48,15 +52,17 @@ class Report {
   struct Open {
     std::string name;
     Statistics statistics;
+    pid_t process;  // a child that was forked has its parent's databases, which are not its own to report
   };
 
   Report();
   void report_open() EXCLUDES(mutex_);
+  void write_sentence(const std::string& text);
   void write(const std::string& name, bool is_closed, const SpillStatistics& statistics);
   void append(const nlohmann::ordered_json& document);
 
-  const pid_t process_;     // a child that was forked has its parent's databases, which are not its own to report
-  const std::string file_;  // SPILLWAY_REPORT
+  std::string file_;  // SPILLWAY_REPORT
+  void (*write_to_standard_error_)(const std::string& line);
   Mutex mutex_;
   std::set<std::string> said_ GUARDED_BY(mutex_);
   std::map<const SpillListener*, Open> open_ GUARDED_BY(mutex_);

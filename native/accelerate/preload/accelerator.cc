@@ -1,11 +1,12 @@
 #include "accelerate/preload/accelerator.h"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
+#include <memory>
 #include <set>
 #include <string>
 
+#include "accelerate/preload/process_start.h"
 #include "accelerate/preload/rocksdb_library.h"
 #include "base/mutex.h"
 #include "spill/compat/version_misfit.h"
@@ -63,7 +64,13 @@ Accelerator load() {
     stay_out("this program's RocksDB is a part of " + rocksdb->path + ", not a library of its own");
     return accelerator;
   }
-  accelerator.opener_file = accelerator.own_file.substr(0, accelerator.own_file.rfind('/') + 1) + kOpenerLibrary;
+  // The loader would load that one beside the program's, and bind the accelerator to it or to both.
+  if (rocksdb->handle == nullptr || ::dlopen(SPILLWAY_ROCKSDB_LIBRARY, RTLD_LAZY | RTLD_NOLOAD) != rocksdb->handle) {
+    stay_out("the library was linked to " SPILLWAY_ROCKSDB_LIBRARY ", and this program has " + rocksdb->path +
+             ", which is another");
+    return accelerator;
+  }
+  accelerator.opener_file = library_directory() + kOpenerLibrary;
   void* const library = ::dlopen(accelerator.opener_file.c_str(), RTLD_NOW | RTLD_LOCAL);
   void* const made = library == nullptr ? nullptr : ::dlsym(library, "spillway_opener");
   if (made == nullptr) {
@@ -71,13 +78,15 @@ Accelerator load() {
     stay_out(error == nullptr ? accelerator.opener_file + " is not Spillway's" : error);
     return accelerator;
   }
-  accelerator.opener = reinterpret_cast<Opener* (*)()>(made)();
+  accelerator.opener =
+      reinterpret_cast<decltype(&spillway_opener)>(made)({first_directory(), &write_to_standard_error});
   return accelerator;
 }
 
+// Never destroyed, because destructors of the program may still open databases.
 const Accelerator& accelerator_of_process() {
-  static const Accelerator accelerator = load();
-  return accelerator;
+  static const Accelerator* const accelerator = std::make_unique<Accelerator>(load()).release();
+  return *accelerator;
 }
 
 // When the program starts. Functions of another version may have other names, so that a call of them may never come
@@ -105,12 +114,10 @@ Opener* opener_for(const void* caller) {
 int calls_in_thread() { return calls; }
 
 void say(const char* text) {
-  static Mutex mutex;
-  static std::set<std::string> said;
-  const MutexLock lock(mutex);
-  if (!said.insert(text).second) return;
-  const std::string line = "spillway: " + std::string(text) + "\n";
-  (void)!::write(STDERR_FILENO, line.c_str(), line.size());
+  static Mutex* const mutex = std::make_unique<Mutex>().release();
+  static std::set<std::string>* const said = std::make_unique<std::set<std::string>>().release();
+  const MutexLock lock(*mutex);
+  if (said->insert(text).second) write_to_standard_error("spillway: " + std::string(text));
 }
 
 }  // namespace spillway::accelerate

@@ -19,8 +19,6 @@
 namespace spillway::accelerate {
 namespace {
 
-using Outcome = Opener::Outcome;
-
 // Calls the function of RocksDB's that `own` stands in front of.
 template <typename Value, typename... Parameters, typename... Arguments>
 Value call_rocksdb(Value (*own)(Parameters...), Arguments&&... arguments) {
@@ -30,17 +28,25 @@ Value call_rocksdb(Value (*own)(Parameters...), Arguments&&... arguments) {
   return next(std::forward<Arguments>(arguments)...);
 }
 
-// The outcome of `open`, which gets the opener, or nothing where the call is RocksDB's.
-template <typename Open>
-Outcome accelerated(const void* caller, const Open& open) {
+// Opens a database by `open`, which gets the opener, or by RocksDB's `own` function.
+template <typename Open, typename Own>
+rocksdb::Status open_by(const void* caller, const std::string& name, const Open& open, const Own& own) {
   Opener* const opener = opener_for(caller);
-  if (opener == nullptr) return std::nullopt;
+  if (opener == nullptr) return own();
   const Inside inside;
-  return open(*opener);
+  Opener::Outcome outcome = open(*opener);
+  if (outcome.status) return std::move(*outcome.status);
+  rocksdb::Status status = own();
+  if (status.ok() && !outcome.why.empty()) opener->add_unaccelerated(name, outcome.why);
+  return status;
 }
 
-Outcome passed_on(const void* caller, const rocksdb::DBOptions& options, const std::string& name, const char* way) {
-  return accelerated(caller, [&](Opener& opener) { return opener.pass_on(options, name, way); });
+// `way` of opening a database is RocksDB's `own`.
+template <typename Own>
+rocksdb::Status pass_on(const void* caller, const rocksdb::DBOptions& options, const std::string& name, const char* way,
+                        const Own& own) {
+  return open_by(
+      caller, name, [&](Opener& opener) { return opener.pass_on(options, name, way); }, own);
 }
 
 }  // namespace
@@ -51,10 +57,10 @@ Outcome passed_on(const void* caller, const rocksdb::DBOptions& options, const s
 
 namespace rocksdb {
 
-using spillway::accelerate::accelerated;
 using spillway::accelerate::call_rocksdb;
+using spillway::accelerate::open_by;
 using spillway::accelerate::Opener;
-using spillway::accelerate::passed_on;
+using spillway::accelerate::pass_on;
 using spillway::spill::OpenedDb;
 using Families = std::vector<ColumnFamilyDescriptor>;
 using Handles = std::vector<ColumnFamilyHandle*>;
@@ -62,122 +68,132 @@ using Handles = std::vector<ColumnFamilyHandle*>;
 // NOLINTBEGIN(readability-identifier-naming): RocksDB's names
 
 Status DB::Open(const Options& options, const std::string& name, OpenedDb* db) {
-  auto outcome = accelerated(SPILLWAY_CALLER, [&](Opener& opener) { return opener.open(options, name, db); });
-  if (outcome) return std::move(*outcome);
   using Function = Status (*)(const Options&, const std::string&, OpenedDb*);
-  return call_rocksdb(static_cast<Function>(&DB::Open), options, name, db);
+  return open_by(
+      SPILLWAY_CALLER, name, [&](Opener& opener) { return opener.open(options, name, db); },
+      [&] { return call_rocksdb(static_cast<Function>(&DB::Open), options, name, db); });
 }
 
 Status DB::Open(const DBOptions& options, const std::string& name, const Families& families, Handles* handles,
                 OpenedDb* db) {
-  auto outcome =
-      accelerated(SPILLWAY_CALLER, [&](Opener& opener) { return opener.open(options, name, families, handles, db); });
-  if (outcome) return std::move(*outcome);
   using Function = Status (*)(const DBOptions&, const std::string&, const Families&, Handles*, OpenedDb*);
-  return call_rocksdb(static_cast<Function>(&DB::Open), options, name, families, handles, db);
+  return open_by(
+      SPILLWAY_CALLER, name, [&](Opener& opener) { return opener.open(options, name, families, handles, db); },
+      [&] { return call_rocksdb(static_cast<Function>(&DB::Open), options, name, families, handles, db); });
 }
 
 Status TransactionDB::Open(const Options& options, const TransactionDBOptions& transactions, const std::string& name,
                            TransactionDB** db) {
-  auto outcome =
-      accelerated(SPILLWAY_CALLER, [&](Opener& opener) { return opener.open(options, transactions, name, db); });
-  if (outcome) return std::move(*outcome);
   using Function = Status (*)(const Options&, const TransactionDBOptions&, const std::string&, TransactionDB**);
-  return call_rocksdb(static_cast<Function>(&TransactionDB::Open), options, transactions, name, db);
+  return open_by(
+      SPILLWAY_CALLER, name, [&](Opener& opener) { return opener.open(options, transactions, name, db); },
+      [&] { return call_rocksdb(static_cast<Function>(&TransactionDB::Open), options, transactions, name, db); });
 }
 
 Status TransactionDB::Open(const DBOptions& options, const TransactionDBOptions& transactions, const std::string& name,
                            const Families& families, Handles* handles, TransactionDB** db) {
-  auto outcome = accelerated(
-      SPILLWAY_CALLER, [&](Opener& opener) { return opener.open(options, transactions, name, families, handles, db); });
-  if (outcome) return std::move(*outcome);
   using Function = Status (*)(const DBOptions&, const TransactionDBOptions&, const std::string&, const Families&,
                               Handles*, TransactionDB**);
-  return call_rocksdb(static_cast<Function>(&TransactionDB::Open), options, transactions, name, families, handles, db);
+  return open_by(
+      SPILLWAY_CALLER, name,
+      [&](Opener& opener) { return opener.open(options, transactions, name, families, handles, db); },
+      [&] {
+        return call_rocksdb(static_cast<Function>(&TransactionDB::Open), options, transactions, name, families, handles,
+                            db);
+      });
 }
 
 Status OptimisticTransactionDB::Open(const Options& options, const std::string& name, OptimisticTransactionDB** db) {
-  auto outcome = accelerated(SPILLWAY_CALLER, [&](Opener& opener) { return opener.open(options, name, db); });
-  if (outcome) return std::move(*outcome);
   using Function = Status (*)(const Options&, const std::string&, OptimisticTransactionDB**);
-  return call_rocksdb(static_cast<Function>(&OptimisticTransactionDB::Open), options, name, db);
+  return open_by(
+      SPILLWAY_CALLER, name, [&](Opener& opener) { return opener.open(options, name, db); },
+      [&] { return call_rocksdb(static_cast<Function>(&OptimisticTransactionDB::Open), options, name, db); });
 }
 
 Status OptimisticTransactionDB::Open(const DBOptions& options, const std::string& name, const Families& families,
                                      Handles* handles, OptimisticTransactionDB** db) {
-  auto outcome =
-      accelerated(SPILLWAY_CALLER, [&](Opener& opener) { return opener.open(options, name, families, handles, db); });
-  if (outcome) return std::move(*outcome);
   using Function =
       Status (*)(const DBOptions&, const std::string&, const Families&, Handles*, OptimisticTransactionDB**);
-  return call_rocksdb(static_cast<Function>(&OptimisticTransactionDB::Open), options, name, families, handles, db);
+  return open_by(
+      SPILLWAY_CALLER, name, [&](Opener& opener) { return opener.open(options, name, families, handles, db); },
+      [&] {
+        return call_rocksdb(static_cast<Function>(&OptimisticTransactionDB::Open), options, name, families, handles,
+                            db);
+      });
 }
 
 // The options say how RocksDB validates a commit and how many locks that takes; neither changes what a commit does.
 Status OptimisticTransactionDB::Open(const DBOptions& options, const OptimisticTransactionDBOptions& transactions,
                                      const std::string& name, const Families& families, Handles* handles,
                                      OptimisticTransactionDB** db) {
-  auto outcome =
-      accelerated(SPILLWAY_CALLER, [&](Opener& opener) { return opener.open(options, name, families, handles, db); });
-  if (outcome) return std::move(*outcome);
   using Function = Status (*)(const DBOptions&, const OptimisticTransactionDBOptions&, const std::string&,
                               const Families&, Handles*, OptimisticTransactionDB**);
-  return call_rocksdb(static_cast<Function>(&OptimisticTransactionDB::Open), options, transactions, name, families,
-                      handles, db);
+  return open_by(
+      SPILLWAY_CALLER, name, [&](Opener& opener) { return opener.open(options, name, families, handles, db); },
+      [&] {
+        return call_rocksdb(static_cast<Function>(&OptimisticTransactionDB::Open), options, transactions, name,
+                            families, handles, db);
+      });
 }
 
 Status DB::OpenForReadOnly(const Options& options, const std::string& name, OpenedDb* db,
                            bool error_if_wal_file_exists) {
-  if (auto outcome = passed_on(SPILLWAY_CALLER, options, name, "OpenForReadOnly"); outcome) return std::move(*outcome);
   using Function = Status (*)(const Options&, const std::string&, OpenedDb*, bool);
-  return call_rocksdb(static_cast<Function>(&DB::OpenForReadOnly), options, name, db, error_if_wal_file_exists);
+  return pass_on(SPILLWAY_CALLER, options, name, "OpenForReadOnly", [&] {
+    return call_rocksdb(static_cast<Function>(&DB::OpenForReadOnly), options, name, db, error_if_wal_file_exists);
+  });
 }
 
 Status DB::OpenForReadOnly(const DBOptions& options, const std::string& name, const Families& families,
                            Handles* handles, OpenedDb* db, bool error_if_wal_file_exists) {
-  if (auto outcome = passed_on(SPILLWAY_CALLER, options, name, "OpenForReadOnly"); outcome) return std::move(*outcome);
   using Function = Status (*)(const DBOptions&, const std::string&, const Families&, Handles*, OpenedDb*, bool);
-  return call_rocksdb(static_cast<Function>(&DB::OpenForReadOnly), options, name, families, handles, db,
-                      error_if_wal_file_exists);
+  return pass_on(SPILLWAY_CALLER, options, name, "OpenForReadOnly", [&] {
+    return call_rocksdb(static_cast<Function>(&DB::OpenForReadOnly), options, name, families, handles, db,
+                        error_if_wal_file_exists);
+  });
 }
 
 Status DB::OpenAsSecondary(const Options& options, const std::string& name, const std::string& secondary,
                            OpenedDb* db) {
-  if (auto outcome = passed_on(SPILLWAY_CALLER, options, name, "OpenAsSecondary"); outcome) return std::move(*outcome);
   using Function = Status (*)(const Options&, const std::string&, const std::string&, OpenedDb*);
-  return call_rocksdb(static_cast<Function>(&DB::OpenAsSecondary), options, name, secondary, db);
+  return pass_on(SPILLWAY_CALLER, options, name, "OpenAsSecondary", [&] {
+    return call_rocksdb(static_cast<Function>(&DB::OpenAsSecondary), options, name, secondary, db);
+  });
 }
 
 Status DB::OpenAsSecondary(const DBOptions& options, const std::string& name, const std::string& secondary,
                            const Families& families, Handles* handles, OpenedDb* db) {
-  if (auto outcome = passed_on(SPILLWAY_CALLER, options, name, "OpenAsSecondary"); outcome) return std::move(*outcome);
   using Function =
       Status (*)(const DBOptions&, const std::string&, const std::string&, const Families&, Handles*, OpenedDb*);
-  return call_rocksdb(static_cast<Function>(&DB::OpenAsSecondary), options, name, secondary, families, handles, db);
+  return pass_on(SPILLWAY_CALLER, options, name, "OpenAsSecondary", [&] {
+    return call_rocksdb(static_cast<Function>(&DB::OpenAsSecondary), options, name, secondary, families, handles, db);
+  });
 }
 
 Status DB::OpenAndTrimHistory(const DBOptions& options, const std::string& name, const Families& families,
                               Handles* handles, OpenedDb* db, std::string trim_ts) {
-  if (auto outcome = passed_on(SPILLWAY_CALLER, options, name, "OpenAndTrimHistory"); outcome)
-    return std::move(*outcome);
   using Function = Status (*)(const DBOptions&, const std::string&, const Families&, Handles*, OpenedDb*, std::string);
-  return call_rocksdb(static_cast<Function>(&DB::OpenAndTrimHistory), options, name, families, handles, db,
-                      std::move(trim_ts));
+  return pass_on(SPILLWAY_CALLER, options, name, "OpenAndTrimHistory", [&] {
+    return call_rocksdb(static_cast<Function>(&DB::OpenAndTrimHistory), options, name, families, handles, db,
+                        std::move(trim_ts));
+  });
 }
 
 Status DBWithTTL::Open(const Options& options, const std::string& name, DBWithTTL** db, std::int32_t ttl,
                        bool read_only) {
-  if (auto outcome = passed_on(SPILLWAY_CALLER, options, name, "DBWithTTL::Open"); outcome) return std::move(*outcome);
   using Function = Status (*)(const Options&, const std::string&, DBWithTTL**, std::int32_t, bool);
-  return call_rocksdb(static_cast<Function>(&DBWithTTL::Open), options, name, db, ttl, read_only);
+  return pass_on(SPILLWAY_CALLER, options, name, "DBWithTTL::Open", [&] {
+    return call_rocksdb(static_cast<Function>(&DBWithTTL::Open), options, name, db, ttl, read_only);
+  });
 }
 
 Status DBWithTTL::Open(const DBOptions& options, const std::string& name, const Families& families, Handles* handles,
                        DBWithTTL** db, const std::vector<std::int32_t>& ttls, bool read_only) {
-  if (auto outcome = passed_on(SPILLWAY_CALLER, options, name, "DBWithTTL::Open"); outcome) return std::move(*outcome);
   using Function = Status (*)(const DBOptions&, const std::string&, const Families&, Handles*, DBWithTTL**,
                               const std::vector<std::int32_t>&, bool);
-  return call_rocksdb(static_cast<Function>(&DBWithTTL::Open), options, name, families, handles, db, ttls, read_only);
+  return pass_on(SPILLWAY_CALLER, options, name, "DBWithTTL::Open", [&] {
+    return call_rocksdb(static_cast<Function>(&DBWithTTL::Open), options, name, families, handles, db, ttls, read_only);
+  });
 }
 
 Status DB::ListColumnFamilies(const DBOptions& options, const std::string& name, std::vector<std::string>* families) {
@@ -199,22 +215,22 @@ Status DestroyDB(const std::string& name, const Options& options, const Families
 
 // Rebuilds the database from its tables, and would leave out its guard and what is in the spill store.
 Status RepairDB(const std::string& name, const DBOptions& options, const Families& families) {
-  if (auto outcome = passed_on(SPILLWAY_CALLER, options, name, "RepairDB"); outcome) return std::move(*outcome);
   using Function = Status (*)(const std::string&, const DBOptions&, const Families&);
-  return call_rocksdb(static_cast<Function>(&RepairDB), name, options, families);
+  return pass_on(SPILLWAY_CALLER, options, name, "RepairDB",
+                 [&] { return call_rocksdb(static_cast<Function>(&RepairDB), name, options, families); });
 }
 
 Status RepairDB(const std::string& name, const DBOptions& options, const Families& families,
                 const ColumnFamilyOptions& unknown) {
-  if (auto outcome = passed_on(SPILLWAY_CALLER, options, name, "RepairDB"); outcome) return std::move(*outcome);
   using Function = Status (*)(const std::string&, const DBOptions&, const Families&, const ColumnFamilyOptions&);
-  return call_rocksdb(static_cast<Function>(&RepairDB), name, options, families, unknown);
+  return pass_on(SPILLWAY_CALLER, options, name, "RepairDB",
+                 [&] { return call_rocksdb(static_cast<Function>(&RepairDB), name, options, families, unknown); });
 }
 
 Status RepairDB(const std::string& name, const Options& options) {
-  if (auto outcome = passed_on(SPILLWAY_CALLER, options, name, "RepairDB"); outcome) return std::move(*outcome);
   using Function = Status (*)(const std::string&, const Options&);
-  return call_rocksdb(static_cast<Function>(&RepairDB), name, options);
+  return pass_on(SPILLWAY_CALLER, options, name, "RepairDB",
+                 [&] { return call_rocksdb(static_cast<Function>(&RepairDB), name, options); });
 }
 
 // The stacked BlobDB, which RocksDB does not declare in its installed headers.
@@ -230,17 +246,18 @@ class BlobDB {
 };
 
 Status BlobDB::Open(const Options& options, const BlobDBOptions& blobs, const std::string& name, BlobDB** db) {
-  if (auto outcome = passed_on(SPILLWAY_CALLER, options, name, "BlobDB::Open"); outcome) return std::move(*outcome);
   using Function = Status (*)(const Options&, const BlobDBOptions&, const std::string&, BlobDB**);
-  return call_rocksdb(static_cast<Function>(&BlobDB::Open), options, blobs, name, db);
+  return pass_on(SPILLWAY_CALLER, options, name, "BlobDB::Open",
+                 [&] { return call_rocksdb(static_cast<Function>(&BlobDB::Open), options, blobs, name, db); });
 }
 
 Status BlobDB::Open(const DBOptions& options, const BlobDBOptions& blobs, const std::string& name,
                     const Families& families, Handles* handles, BlobDB** db) {
-  if (auto outcome = passed_on(SPILLWAY_CALLER, options, name, "BlobDB::Open"); outcome) return std::move(*outcome);
   using Function =
       Status (*)(const DBOptions&, const BlobDBOptions&, const std::string&, const Families&, Handles*, BlobDB**);
-  return call_rocksdb(static_cast<Function>(&BlobDB::Open), options, blobs, name, families, handles, db);
+  return pass_on(SPILLWAY_CALLER, options, name, "BlobDB::Open", [&] {
+    return call_rocksdb(static_cast<Function>(&BlobDB::Open), options, blobs, name, families, handles, db);
+  });
 }
 
 }  // namespace blob_db
