@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from spillway.accelerate.library import environment
+from spillway.accelerate.library import environment, environment_without
 from spillway.accelerate.program import Finished, run
 from spillway.accelerate.results import parse
 from spillway.errors import RunFailed, SpillwayError
@@ -70,7 +70,7 @@ def _run_one(setting: Setting, place: Path, turn: int, side: str) -> Finished:
     database = place / f"{turn}-{side}"
     database.mkdir()
     command = [word.replace(PLACEHOLDER, str(database)) for word in setting.command]
-    variables = dict(os.environ)
+    variables = environment_without(os.environ)
     if side == "with":
         variables = environment(setting.library, setting.configuration, variables)
     finished = run(command, variables, place, place / f"{turn}-{side}.log")

@@ -1,6 +1,7 @@
 """The library that is preloaded, and the environment of a program that it accelerates."""
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from spillway.plan.keys import ARM_KEYS, Key
 from spillway.quantity import nearest
 
 LIBRARY = "libspillway-accelerate.so"
+_SEPARATORS = " :"  # of the files in LD_PRELOAD
 _PREFIX = "engine.spill."
 # A plan's keys of the accelerator. The store is a plan's alone: a program of somebody else's has files.
 KEYS: dict[str, Key] = {
@@ -63,7 +65,21 @@ def _value_of(key: str, text: str) -> str | int | float:
 
 
 def environment(library: Path, configuration: str, base: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a program with the accelerator. What ``base`` preloads stays, behind the accelerator."""
+    """The environment of a program with the accelerator. What ``base`` preloads stays, behind the accelerator. Raises
+    SpillwayError for a path that LD_PRELOAD cannot name."""
+    if any(separator in str(library) for separator in _SEPARATORS):
+        raise SpillwayError(
+            f"LD_PRELOAD cannot name {str(library)!r}, because it separates files by spaces and colons: put the "
+            "library and libspillway-accelerator.so in another directory, and name it in SPILLWAY_ACCELERATE."
+        )
     before = base.get("LD_PRELOAD", "")
     preload = f"{library}:{before}" if before else str(library)
     return {**base, "LD_PRELOAD": preload, **({"SPILLWAY": configuration} if configuration else {})}
+
+
+def environment_without(base: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a program without the accelerator, where ``base`` preloads it, too."""
+    preloaded = re.split(f"[{_SEPARATORS}]+", base.get("LD_PRELOAD", ""))
+    others = ":".join(file for file in preloaded if file and Path(file).name != LIBRARY)
+    rest = {name: value for name, value in base.items() if name != "LD_PRELOAD"}
+    return {**rest, "LD_PRELOAD": others} if others else rest

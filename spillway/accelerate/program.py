@@ -45,6 +45,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], directory: Path,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                process_group=0,  # so that what it starts can be ended with it
             )
         except OSError as error:
             raise SpillwayError(f"{command[0]} cannot be started: {(error.strerror or str(error)).lower()}.") from None
@@ -68,14 +69,24 @@ def run(command: Sequence[str], environment: Mapping[str, str], directory: Path,
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends the program where it was left running, as after Ctrl-C."""
-    if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(END_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    """Ends the program, and what it has started, where it was left running, as after Ctrl-C."""
+    if process.poll() is not None:
+        return
+    try:
+        os.killpg(process.pid, signal.SIGTERM)
+        _wait_for_group(process, time.monotonic() + END_S)
+    finally:  # after another Ctrl-C, too
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _wait_for_group(process: subprocess.Popen[bytes], until_s: float) -> None:
+    with suppress(ProcessLookupError):
+        while time.monotonic() < until_s:
+            process.poll()
+            os.killpg(process.pid, 0)
+            time.sleep(0.02)
 
 
 def _bytes_written(pid: int) -> int | None:

@@ -86,11 +86,14 @@ def _compare(setting: Setting, as_json: bool) -> None:
     def on_signal(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt  # as Ctrl-C: the program is ended, the databases are removed
 
-    before = signal.signal(signal.SIGTERM, on_signal)
+    # One that is ignored, as by nohup, stays so.
+    caught = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) != signal.SIG_IGN]
+    before = {each: signal.signal(each, on_signal) for each in caught}
     try:
         found = compare(setting, on_turn)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
     if as_json:
         print_json(found)
         return

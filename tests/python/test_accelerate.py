@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -262,3 +264,60 @@ def test_a_c_program_by_the_command(tmp_path: Path) -> None:
     done = command("--report", str(programs.report), "--", str(user), "write", str(programs.database), "100")
     assert done.returncode == 0, done.stderr
     assert programs.reports()[0]["accelerated"]
+
+
+def test_a_library_that_cannot_be_preloaded_is_one_sentence(tmp_path: Path) -> None:
+    for name in ("a directory", "a:directory"):
+        directory = tmp_path / name
+        directory.mkdir()
+        library = Path(shutil.copy(setting(tmp_path, []).library, directory))
+        done = command("--", "true", library=library)
+        assert done.returncode == 2
+        assert "LD_PRELOAD cannot name" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_turns_without_it_are_without_it_where_it_is_preloaded_already(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "libother.so"
+    empty = setting(tmp_path, []).library
+    preloaded = tmp_path / "installed" / "libspillway-accelerate.so"
+    preloaded.parent.mkdir()
+    for copy in (other, preloaded):
+        shutil.copy(empty, copy)
+    monkeypatch.setenv("LD_PRELOAD", f"{preloaded} {other}")
+    printing = [sys.executable, "-c", "import os; print(os.environ['LD_PRELOAD'])", "{db}"]
+    found = compare(setting(tmp_path, printing, turns=1, keeps=True), lambda *_: None)
+    logs = {side: (Path(found["directory"]) / f"1-{side}.log").read_text() for side in ("without", "with")}
+    assert logs["without"] == f"{other}\n"
+    assert logs["with"].startswith(f"{empty}:")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_comparison_ends_what_the_program_started_and_leaves_nothing(
+    library: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    # The program's own child writes to the database, and would go on.
+    writing = "import os, sys, time, itertools\nopen(sys.argv[2], 'w').write(str(os.getpid()))\n"
+    writing += "for i in itertools.count():\n    open(f'{sys.argv[1]}/{i}', 'w').close(); time.sleep(0.001)\n"
+    told = tmp_path / "told"
+    with subprocess.Popen(
+        [
+            *(sys.executable, "-m", "spillway.cli", "accelerate", "--compare", "--in", str(tmp_path), "--", "sh", "-c"),
+            *('"$@"; true', "sh", sys.executable, "-c", writing, "{db}", str(told)),
+        ],
+        env={**os.environ, "SPILLWAY_ACCELERATE": str(library)},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not (told.exists() and told.read_text()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.splitlines()[-1].startswith("spillway: ")
+    assert not list(tmp_path.glob("spillway-accelerate-*"))
+    child = Path(f"/proc/{told.read_text()}/stat")
+    assert not child.exists() or child.read_text().rsplit(")", 1)[1].split()[0] == "Z"

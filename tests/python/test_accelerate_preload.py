@@ -199,29 +199,26 @@ def test_read_only_is_rocksdbs_own(programs: Programs, user: Path) -> None:
     assert not report["accelerated"]
 
 
-def crc32c(text: bytes) -> int:
-    """Castagnoli's checksum, a bit at a time."""
+def lose(spill: Path) -> None:
+    spill.rename(spill.parent.parent / "elsewhere")
+
+
+def crc32c(data: bytes) -> int:
     value = 0xFFFFFFFF
-    for byte in text:
+    for byte in data:
         value ^= byte
         for _ in range(8):
             value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
     return value ^ 0xFFFFFFFF
 
 
-def lose(spill: Path) -> None:
-    spill.rename(spill.parent.parent / "elsewhere")
-
-
 def renew(spill: Path) -> None:
     binding = spill / "BINDING"
-    text = binding.read_bytes()
-    sealed, found, checksum = text.rpartition(b"crc32c ")
-    assert found
-    assert checksum.decode() == f"{crc32c(sealed):08x}\n"
-    assert sealed.startswith(b"spillway binding 1\n")
-    sealed = sealed.replace(b"binding 1", b"binding 2", 1)
-    binding.write_bytes(sealed + f"crc32c {crc32c(sealed):08x}\n".encode())
+    text, checksum = binding.read_text().split("crc32c ")
+    assert text.startswith("spillway binding 1\n")
+    assert checksum == f"{crc32c(text.encode()):08x}\n"
+    text = text.replace("binding 1", "binding 2", 1)
+    binding.write_text(f"{text}crc32c {crc32c(text.encode()):08x}\n")
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,11 @@ Opener* opener_for(const void* caller) {
   return file == accelerator.opener_file || file == accelerator.own_file ? nullptr : accelerator.opener;
 }
 
+bool is_accelerated() {
+  const Inside inside;
+  return accelerator_of_process().opener != nullptr;
+}
+
 int calls_in_thread() { return calls; }
 
 void say(const char* text) {

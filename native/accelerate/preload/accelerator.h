@@ -22,6 +22,9 @@ class Inside {
 // accelerator, or because this process goes on without acceleration, which was said once on stderr.
 Opener* opener_for(const void* caller);
 
+// Whether calls of this process are accelerated at all. If not, that was said.
+bool is_accelerated();
+
 // The calls of rocksdb::DB::Open and its kin in this thread, those by RocksDB included.
 int calls_in_thread();
 

@@ -12,7 +12,8 @@ Value call_and_check(const char* symbol, Value (*)(Parameters...), Parameters...
   auto* const next = reinterpret_cast<Value (*)(Parameters...)>(spillway::accelerate::next_definition(symbol));
   const int before = spillway::accelerate::calls_in_thread();
   const Value opened = next(arguments...);
-  if (opened != nullptr && spillway::accelerate::calls_in_thread() == before) {
+  if (opened != nullptr && spillway::accelerate::calls_in_thread() == before &&
+      spillway::accelerate::is_accelerated()) {
     spillway::accelerate::say(
         "this RocksDB binds its own calls within itself (-Bsymbolic-functions), so databases of its C interface are "
         "opened without acceleration");
