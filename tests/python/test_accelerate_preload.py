@@ -278,7 +278,9 @@ def test_the_second_of_two_libraries_stays_out(programs: Programs, user: Path) -
     shutil.copy(LIBRARY.parent / "libspillway-accelerator.so", copies)
     done = programs.call(user, "write", programs.database, str(COUNT), preload=(LIBRARY, second))
     assert done.returncode == 0, done.stderr
-    assert f"spillway: {second} stays out: {LIBRARY} is preloaded before it" in said(done.stderr)
+    [out, closed] = said(done.stderr)
+    assert out == f"spillway: {second} stays out: {LIBRARY} is preloaded before it"
+    assert LINE.fullmatch(closed)
     assert len(programs.reports()) == 1
     assert programs.reports()[0]["statistics"]["diverted_writes"] > 0
 
