@@ -27,6 +27,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "runs" / "bench"
+RECORDS = ("runs/bench/", "runs/compat/")  # what benchmarks and scripts/compat.py write
 TRIES = ROOT / "runs" / "tries"
 LIBRARIES = ("rocksdb", "leveldb", "wiredtiger", "liburing")
 
@@ -69,9 +70,9 @@ def git(*words: str) -> str:
 
 
 def changed_files() -> list[str]:
-    """What differs from the commit, but for the records that the benchmarks themselves write."""
+    """What differs from the commit, but for the records that are written here."""
     lines = git("status", "--porcelain", "--untracked-files=all").splitlines()
-    return sorted(path for path in (line[2:].strip() for line in lines) if not path.startswith("runs/bench/"))
+    return sorted(path for path in (line[2:].strip() for line in lines) if not path.startswith(RECORDS))
 
 
 def commit() -> str:
