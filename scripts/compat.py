@@ -169,7 +169,7 @@ def steps(crash_times: int, metamorphic_seconds: int, seed: int) -> dict[str, st
         "programs as they are": f".venv/bin/python -m pytest -q {programs}",
         "crash tests": f"build/tests/native/test_crash --times {crash_times} --seed {seed}",
         "metamorphic test": f"{metamorphic} --gtest_filter=SpillMetamorphic.*",
-        "demo": ".venv/bin/spillway run plans/demo.toml --arm spillway --out runs/compat-demo --force",
+        "demo": "rm -rf runs/demo && .venv/bin/spillway run plans/demo.toml --arm spillway --out runs/demo",
         "ingestion": f"cmake -DSPILLWAY_BENCH=ON build && cmake --build build --target bench_{INGESTION} && {measured}",
     }
 

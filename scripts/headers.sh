@@ -5,7 +5,8 @@
 #   scripts/headers.sh 9.10.0 11.8.1
 #
 # Headers of 9.10.0 are those of Debian 13's package, which apt verifies; of 11.8.1 those of the crate librocksdb-sys, which
-# cargo verifies. They are kept in build-headers/. Exit code 1: a source does not compile. Exit code 2: there are no headers.
+# cargo verifies. They are kept for other checkouts, in $XDG_CACHE_HOME/spillway or ~/.cache/spillway. Exit code 1: a source
+# does not compile. Exit code 2: there are no headers.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -14,8 +15,9 @@ fail() {
   exit 2
 }
 
-# $1: a version. What apt reads here is its own: nothing of the system's lists changes.
+# $1: a version, $2: the directory for rocksdb/. What apt reads here is its own: nothing of the system's lists changes.
 from_debian_13() {
+  to=$2
   mirror=$(apt-get indextargets --format '$(SITE)' | grep '/debian/*$' | head -n 1)
   [ -n "$mirror" ] || fail "this system has no Debian mirror among the sources of apt"
   place=$PWD/build-headers/apt
@@ -28,34 +30,38 @@ from_debian_13() {
   apt-get "$@" update >&2
   (cd "$place" && rm -f ./*.deb && apt-get "$@" download librocksdb-dev/trixie >&2)
   dpkg-deb --extract "$place"/librocksdb-dev_"$version"-*.deb "$place/root" || fail "Debian 13 has another RocksDB than $version"
-  cp -R "$place/root/usr/include/rocksdb" "build-headers/$version/include/"
+  cp -R "$place/root/usr/include/rocksdb" "$to/"
 }
 
-# $1: a version.
+# $1: a version, $2: the directory for rocksdb/.
 from_crate() {
   source=build-headers/source
   rm -rf "$source" "$source.crate"
   scripts/rocksdb_source.sh "$1" "$source"
-  cp -R "$source/include/rocksdb" "build-headers/$1/include/"
+  cp -R "$source/include/rocksdb" "$2/"
   rm -rf "$source"
 }
 
 [ $# -gt 0 ] || fail "name versions: 9.10.0, 11.8.1"
 for version in "$@"; do
   build=build-headers/$version
-  if [ ! -e "$build/include/complete" ]; then
-    rm -rf "$build"
-    mkdir -p "$build/include" "$build/packages"
-    case $version in
-      9.10.0) from_debian_13 "$version" ;;
-      11.8.1) from_crate "$version" ;;
-      *) fail "no headers of RocksDB $version are known; there are 9.10.0 and 11.8.1" ;;
-    esac
-    # A package of headers alone. Its path is the compiler's option for system headers: their warnings are not ours.
-    printf 'Name: rocksdb\nDescription: headers\nVersion: %s\nCflags: -isystem %s\n' "$version" "$PWD/$build/include" \
-      >"$build/packages/rocksdb.pc"
-    touch "$build/include/complete"
+  kept=${XDG_CACHE_HOME:-$HOME/.cache}/spillway/rocksdb-headers/$version
+  case $version in
+    9.10.0) fetch=from_debian_13 ;;
+    11.8.1) fetch=from_crate ;;
+    *) fail "no headers of RocksDB $version are known; there are 9.10.0 and 11.8.1" ;;
+  esac
+  if [ ! -e "$kept" ]; then
+    mkdir -p "$(dirname "$kept")"
+    part=$(mktemp -d "$kept.XXXXXX")
+    "$fetch" "$version" "$part"
+    chmod 755 "$part"
+    mv -T "$part" "$kept" 2>/dev/null || rm -rf "$part" # another one was faster
   fi
+  # A package of headers alone. Its path is the compiler's option for system headers: their warnings are not ours.
+  mkdir -p "$build/packages"
+  printf 'Name: rocksdb\nDescription: headers\nVersion: %s\nCflags: -isystem %s\n' "$version" "$kept" \
+    >"$build/packages/rocksdb.pc"
   PKG_CONFIG_PATH="$PWD/$build/packages" cmake -G Ninja -S . -B "$build/build" -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0 \
     -DSPILLWAY_TESTS=OFF -DSPILLWAY_BENCH=OFF -DSPILLWAY_INSTALL=OFF -DCMAKE_COMPILE_WARNING_AS_ERROR=ON \
     >"$build/log" 2>&1 || fail "$(cat "$build/log")"

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -170,6 +171,30 @@ TEST_F(DetectorTest, PollsAtEachIntervalUntilItIsStopped) {
   detector.report_refusal();  // stopped: nothing is reported any more
   EXPECT_EQ(looks_, looks);
   EXPECT_EQ(detector.route(), Route::spill);
+}
+
+TEST_F(DetectorTest, EndsItsPollsForAnExitAndCanBeStoppedThen) {
+  Detector detector(kAtThreeL0Files, 1ms);
+  detector.start(db_.get(), &families_, listen(detector));
+  wait_for_looks(5);
+  detector.end_polls(1min);
+  const int looks = looks_;
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(looks_, looks);
+  detector.stop();
+}
+
+// As where a listener calls exit().
+TEST_F(DetectorTest, EndsItsPollsFromOneOfThem) {
+  Detector detector(kAtThreeL0Files, 1ms);
+  std::promise<void> ended;
+  detector.start(db_.get(), &families_, [&, is_first = true](const Signals&, Route, Route) mutable {
+    if (!std::exchange(is_first, false)) return;
+    detector.end_polls(1min);
+    ended.set_value();
+  });
+  EXPECT_EQ(ended.get_future().wait_for(30s), std::future_status::ready);
+  detector.stop();
 }
 
 // Without an interval and without a stall: the end of the flush that adds the third file, and of the compaction that

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "spill/compat/rocksdb_version.h"
 #include "spill_two_databases.h"
 
 namespace spillway::clients {
@@ -76,7 +77,8 @@ class TwoIterators {
   void choose_mode(rocksdb::ReadOptions& options, Random& random) {
     const std::uint64_t mode = random.below(4);
     options.total_order_seek = mode < 2;
-    options.prefix_same_as_start = mode == 1 || mode == 2;
+    // RocksDB's iterators with both are wrong from 9.8 on, see spill_prefix_iterator_test.cc.
+    options.prefix_same_as_start = mode == 2 || (mode == 1 && !SPILLWAY_ROCKSDB_AT_LEAST(9, 8));
     options.auto_prefix_mode = mode == 3;
     only_seeks_ = mode == 2;
   }

@@ -5,7 +5,10 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
+#include <utility>
 
+#include "base/at_exit.h"
 #include "base/mutex.h"
 
 namespace spillway::spill {
@@ -15,7 +18,11 @@ class Closing {
  public:
   // Called while the database is opened.
   void set_found_writes(bool has_writes) { has_found_writes_ = has_writes; }
-  void set_started() { is_started_ = true; }
+  // `at_exit` runs if the process exits before the database is closed.
+  void set_started(std::function<void()> at_exit) {
+    is_started_ = true;
+    at_exit_.emplace(std::move(at_exit));
+  }
   bool is_started() const { return is_started_; }
   bool has_found_writes() const { return has_found_writes_; }  // the spill store had writes before the start
 
@@ -28,6 +35,7 @@ class Closing {
     if (is_closed_.load(std::memory_order_relaxed)) return status_;
     if (rocksdb::Status status = may_close(); !status.ok()) return status;
     is_closed_.store(true, std::memory_order_seq_cst);
+    at_exit_.reset();
     status_ = close();
     return status_;
   }
@@ -36,6 +44,7 @@ class Closing {
   Mutex mutex_;  // held while closing
   rocksdb::Status status_ GUARDED_BY(mutex_);
   std::atomic<bool> is_closed_{false};
+  std::optional<AtExit> at_exit_;
   bool is_started_ = false;
   bool has_found_writes_ = false;
 };

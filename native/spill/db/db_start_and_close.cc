@@ -3,6 +3,7 @@
 #include <rocksdb/env.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/steps.h"
@@ -14,6 +15,8 @@ namespace {
 
 using rocksdb::ColumnFamilyHandle;
 using rocksdb::Status;
+
+constexpr std::chrono::milliseconds kMostOfExit{1000};  // a poll takes microseconds, unless RocksDB's mutex is held
 
 // The sorted files of one generation need free space while all other generations still exist.
 SpillOptions leave_room_for_rollback(SpillOptions options) {
@@ -69,7 +72,7 @@ Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const Stor
                            [this](const Signals& signals, Route before, Route now) { on_poll(signals, before, now); });
   families_.start(handles);
   rollbacks_.thread.start();
-  closing_.set_started();
+  closing_.set_started([this] { router_.detector().end_polls(kMostOfExit); });
   return {};
 }
 

@@ -70,6 +70,7 @@ void Detector::start(rocksdb::DB* db, const ColumnFamilies* families, OnPoll on_
   {
     const MutexLock lock(mutex_);
     stopping_ = false;
+    has_ended_ = false;
   }
   thread_ = std::thread([this] { run(); });
 }
@@ -83,6 +84,15 @@ void Detector::stop() {
   if (thread_.joinable()) thread_.join();
   const MutexLock reporting(report_mutex_);
   on_poll_ = nullptr;
+}
+
+void Detector::end_polls(std::chrono::milliseconds most) {
+  const auto until = std::chrono::steady_clock::now() + most;
+  MutexLock lock(mutex_);
+  stopping_ = true;
+  wake_.notify_all();
+  if (std::this_thread::get_id() == thread_.get_id()) return;
+  while (!has_ended_ && std::chrono::steady_clock::now() < until) ended_.wait_until(mutex_, until);
 }
 
 Signals Detector::signals() const {
@@ -141,6 +151,8 @@ void Detector::run() {
     const auto next = std::chrono::steady_clock::now() + interval_;
     while (!stopping_ && !poll_now_ && std::chrono::steady_clock::now() < next) wake_.wait_until(mutex_, next);
   }
+  has_ended_ = true;
+  ended_.notify_all();
 }
 
 }  // namespace spillway::spill

@@ -36,6 +36,10 @@ class Detector final : public JobListener {
   void start(rocksdb::DB* db, const ColumnFamilies* families, OnPoll on_poll) EXCLUDES(report_mutex_, mutex_);
   void stop() EXCLUDES(report_mutex_, mutex_);
 
+  // As a process exits, whose RocksDB is about to lose its static objects: polls end, at the latest after `most` or
+  // with the one that the caller is called from. The object stays as it is otherwise, until stop().
+  void end_polls(std::chrono::milliseconds most) EXCLUDES(mutex_);
+
   Route route() const { return route_.load(std::memory_order_acquire); }
   Signals signals() const EXCLUDES(mutex_);
   // RocksDB refused a write (Incomplete): it is in a stall for which no notification has arrived.
@@ -66,6 +70,8 @@ class Detector final : public JobListener {
   Signals signals_ GUARDED_BY(mutex_);
   bool poll_now_ GUARDED_BY(mutex_) = false;
   bool stopping_ GUARDED_BY(mutex_) = false;
+  bool has_ended_ GUARDED_BY(mutex_) = false;
+  CondVar ended_;
   std::thread thread_;
 };
 
