@@ -7,7 +7,7 @@
 chroot, by root. 11.8.1 is built from source once by scripts/rocksdb.sh and kept. Each has a clone of this commit, where
 everything is built; then come the native tests, the crash tests, the metamorphic test, programs that nobody rebuilt, an
 arm of the demo, and how long ingestions keep writers out. What came of each step goes to runs/compat/VERSION.json with
-its manifest, and by `make docs` into docs/LIBRARY.md.
+its manifest.
 
 Exit code 1: a step has failed; the others of that version are not tried. Exit code 2: the tree differs from its commit,
 or a version cannot be had here.
