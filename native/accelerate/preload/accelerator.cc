@@ -12,12 +12,14 @@
 #include "spill/compat/version_misfit.h"
 
 // The first that is preloaded. Another copy of the library finds the first one's here.
+// NOLINTBEGIN(readability-identifier-naming): a symbol in C
 extern "C" const char spillway_accelerate_preloaded;
 const char spillway_accelerate_preloaded = 1;
+// NOLINTEND(readability-identifier-naming)
 
 namespace spillway::accelerate {
 
-thread_local int Inside::depth_ = 0;
+thread_local int Inside::depth = 0;
 
 namespace {
 

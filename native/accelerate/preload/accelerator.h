@@ -8,14 +8,14 @@ namespace spillway::accelerate {
 // While there is one in a thread, the thread's calls are RocksDB's own, or the accelerator's, and go to RocksDB.
 class Inside {
  public:
-  Inside() { ++depth_; }
-  ~Inside() { --depth_; }
+  Inside() { ++depth; }
+  ~Inside() { --depth; }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
-  static bool is_inside() { return depth_ > 0; }
+  static bool is_inside() { return depth > 0; }
 
  private:
-  static thread_local int depth_;
+  static thread_local int depth;
 };
 
 // For a call from the code at `caller`. Null: the call goes to RocksDB, because it comes from RocksDB or from the

@@ -18,7 +18,6 @@
 
 #include "engine/engine_kind.h"
 #include "engine/rocksdb/full_drive_listener.h"
-#include "engine/rocksdb/full_drive_listener.h"
 #include "engine/rocksdb/info_log.h"
 #include "engine/rocksdb/options.h"
 #include "engine/rocksdb/policy.h"

@@ -85,8 +85,8 @@ rocksdb::Status cannot_move();
 inline constexpr int kMostIngestions = 16;
 
 // Commits the ingestion and checks the levels. `lies_above_older` is also true if nothing was ingested.
-// `ingested_files` is one of the database's listeners. REQUIRES: the ingestion is prepared; meanwhile nothing is written
-// to the database, no compaction begins, and the handles stay valid.
+// `ingested_files` is one of the database's listeners. REQUIRES: the ingestion is prepared; meanwhile nothing is
+// written to the database, no compaction begins, and the handles stay valid.
 rocksdb::Status ingest_and_check_levels(FileIngestion& ingestion, IngestedFiles& ingested_files,
                                         bool* lies_above_older);
 
