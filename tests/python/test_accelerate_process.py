@@ -13,7 +13,6 @@ from accelerated_programs import (
     compile_source,
     compile_user,
     need_library,
-    rocksdb_library,
     said,
 )
 
@@ -206,11 +205,11 @@ def test_a_rocksdb_of_another_name_is_not_mixed_with_the_one_that_the_library_wa
     programs: Programs,
 ) -> None:
     # As RocksDB's own build with CMake names it: a file that the loader takes for another library.
-    name = rocksdb_library()
     listed = subprocess.run(
         ["ldd", LIBRARY.parent / "libspillway-accelerator.so"], capture_output=True, text=True, check=True
     ).stdout
     file = next(word for word in listed.split() if word.startswith("/") and "/librocksdb.so" in word)
+    name = next(word for word in listed.split() if word.startswith("librocksdb.so"))
     other = name[:-1] + ("x" if name[-1] != "x" else "y")
     copy = programs.directory / other
     content = Path(file).read_bytes()
