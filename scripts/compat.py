@@ -34,6 +34,9 @@ SYSTEM, DEBIAN_13, FROM_SOURCE = "7.8.3", "9.10.0", "11.8.1"
 VERSIONS = (SYSTEM, DEBIAN_13, FROM_SOURCE)
 
 
+# The tests of tests/python/ that run programs which nobody rebuilt.
+PROGRAMS = ("accelerate_preload", "accelerate_process", "accelerate", "env_uri")
+
 # The closing lines of ctest, pytest and GoogleTest.
 PASSED = re.compile(
     r"^(?:100% tests passed, 0 tests failed out of (\d+)|(\d+) passed\b.*|\[  PASSED  \] (\d+) tests?\.)$", re.M
@@ -161,7 +164,7 @@ def steps(crash_times: int, metamorphic_seconds: int, seed: int) -> dict[str, st
     jobs = os.cpu_count() or 1
     measured = f".venv/bin/python scripts/bench.py {INGESTION}"
     metamorphic = f"SPILLWAY_METAMORPHIC_SECONDS={metamorphic_seconds} build/tests/native/test_spill"
-    programs = " ".join(f"tests/python/test_{name}.py" for name in ("accelerate_preload", "accelerate", "env_uri"))
+    programs = " ".join(f"tests/python/test_{name}.py" for name in PROGRAMS)
     return {
         "build": "scripts/setup.sh test",
         "native tests": f"ctest --test-dir build --output-on-failure --parallel {jobs + 1} --label-exclude fuzz",
