@@ -118,13 +118,12 @@ class RocksdbEngine final : public Engine {
     switch_off_perf_context();
     // Pinned rather than copied into a fresh string: what db_bench does, and the block cache's copy is the only one.
     thread_local rocksdb::PinnableSlice pinned;
-    pinned.Reset();
     const rocksdb::Status status = db_->Get(options_.read, db_->DefaultColumnFamily(), slice(key), &pinned);
-    if (status.IsNotFound()) return false;
-    if (!status.ok()) return to_status(status, "get");
-    if (value != nullptr) value->assign(pinned.data(), pinned.size());
-    pinned.Reset();  // gives the block back to the cache
-    return true;
+    if (status.ok() && value != nullptr) value->assign(pinned.data(), pinned.size());
+    // Gives the block back to the cache, which may be gone when this thread ends. A Get that fails may pin one, too.
+    pinned.Reset();
+    if (status.ok()) return true;
+    return status.IsNotFound() ? Result<bool>(false) : Result<bool>(to_status(status, "get"));
   }
 
   Status write(std::span<const engine::Write> writes) override {
