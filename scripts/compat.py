@@ -5,8 +5,8 @@
 
 7.8.3 is the system's (Debian 12). 9.10.0 is Debian 13's: a root made by debootstrap in build-compat/ and entered with
 chroot, by root. 11.8.1 is built from source once by scripts/rocksdb.sh and kept. Each has a clone of this commit, where
-everything is built; then come the native tests, the crash tests, the metamorphic test, programs that nobody rebuilt, an
-arm of the demo, and how long ingestions keep writers out. What came of each step goes to runs/compat/VERSION.json with
+everything is built; then come the native tests, the Python tests, which run programs that nobody rebuilt, the crash
+tests, the metamorphic test, an arm of the demo, and how long ingestions keep writers out. What came of each step goes to runs/compat/VERSION.json with
 its manifest.
 
 Exit code 1: a step has failed; the others of that version are not tried. Exit code 2: the tree differs from its commit,
@@ -33,9 +33,6 @@ RESULTS = ROOT / "runs" / "compat"
 SYSTEM, DEBIAN_13, FROM_SOURCE = "7.8.3", "9.10.0", "11.8.1"
 VERSIONS = (SYSTEM, DEBIAN_13, FROM_SOURCE)
 
-
-# The tests of tests/python/ that run programs which nobody rebuilt.
-PROGRAMS = ("accelerate_preload", "accelerate_process", "accelerate", "env_uri")
 
 # The closing lines of ctest, pytest and GoogleTest.
 PASSED = re.compile(
@@ -164,12 +161,10 @@ def steps(crash_times: int, metamorphic_seconds: int, seed: int) -> dict[str, st
     jobs = os.cpu_count() or 1
     measured = f".venv/bin/python scripts/bench.py {INGESTION}"
     metamorphic = f"SPILLWAY_METAMORPHIC_SECONDS={metamorphic_seconds} build/tests/native/test_spill"
-    programs = " ".join(f"tests/python/test_{name}.py" for name in PROGRAMS)
     return {
         "build": "scripts/setup.sh test",
         "native tests": f"ctest --test-dir build --output-on-failure --parallel {jobs + 1} --label-exclude fuzz",
-        "wrapped functions": ".venv/bin/python -m pytest -q tests/python/test_library_page.py",
-        "programs as they are": f".venv/bin/python -m pytest -q {programs}",
+        "Python tests": f".venv/bin/python -m pytest --numprocesses {jobs + 1} --dist loadfile --no-loadscope-reorder",
         "crash tests": f"build/tests/native/test_crash --times {crash_times} --seed {seed}",
         "metamorphic test": f"{metamorphic} --gtest_filter=SpillMetamorphic.*",
         "demo": "rm -rf runs/demo && .venv/bin/spillway run plans/demo.toml --arm spillway --out runs/demo",
