@@ -167,7 +167,7 @@ def steps(crash_times: int, metamorphic_seconds: int, seed: int) -> dict[str, st
         "Python tests": f".venv/bin/python -m pytest --numprocesses {jobs + 1} --dist loadfile --no-loadscope-reorder",
         "crash tests": f"build/tests/native/test_crash --times {crash_times} --seed {seed}",
         "metamorphic test": f"{metamorphic} --gtest_filter=SpillMetamorphic.*",
-        "demo": "rm -rf runs/demo && .venv/bin/spillway run plans/demo.toml --arm spillway --out runs/demo",
+        "demo": "rm -rf runs/demo && .venv/bin/spillway run plans/demo.toml --arm Spillway --out runs/demo",
         "ingestion": f"cmake -DSPILLWAY_BENCH=ON build && cmake --build build --target bench_{INGESTION} && {measured}",
     }
 
