@@ -1,6 +1,6 @@
 # Each recipe is made of lines one could type. Set-up is part of every target and quick to repeat.
 .DEFAULT_GOAL := help
-.PHONY: help demo accelerate test bench lint sanitize fuzz flips crash metamorphic barriers compat pip docs compared wiredtiger clean
+.PHONY: help demo accelerate test bench lint sanitize fuzz flips crash metamorphic barriers compat pip static docs compared wiredtiger clean
 
 FUZZ_SECONDS ?= 600
 CRASH_TIMES ?= 20
@@ -83,6 +83,11 @@ compat:
 pip:
 	@scripts/setup.sh test
 	scripts/pip_install.sh
+
+#: make static    RocksDB 11.8.1 by its own build with ROCKSDB_PLUGINS=spillway, and a program on it; as long as its build
+static:
+	@scripts/packages.sh build headers
+	scripts/static_rocksdb.sh 11.8.1
 
 #: make docs      docs/COMMANDS.md from the commands' own help, docs/REPRODUCED.md from the papers' data, and the figures
 #:                of recorded runs in README.md and docs/ from runs/

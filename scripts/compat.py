@@ -6,8 +6,8 @@
 7.8.3 is the system's (Debian 12). 9.10.0 is Debian 13's: a root made by debootstrap in build-compat/ and entered with
 chroot, by root. 11.8.1 is built from source once by scripts/rocksdb.sh and kept. Each has a clone of this commit, where
 everything is built; then come the native tests, the Python tests, which run programs that nobody rebuilt, the crash
-tests, the metamorphic test, an arm of the demo, and how long ingestions keep writers out. What came of each step goes to runs/compat/VERSION.json with
-its manifest.
+tests, the metamorphic test, an arm of the demo, and how long ingestions keep writers out. What came of each step goes
+to runs/compat/VERSION.json with its manifest, and by `make docs` into docs/LIBRARY.md.
 
 Exit code 1: a step has failed; the others of that version are not tried. Exit code 2: the tree differs from its commit,
 or a version cannot be had here.
@@ -83,6 +83,7 @@ def clone(to: Path) -> None:
     commit = bench.git("rev-parse", "HEAD")
     subprocess.run(["git", "fetch", "--quiet", str(ROOT), commit], cwd=to, check=True)
     subprocess.run(["git", "checkout", "--quiet", "--force", commit], cwd=to, check=True)
+    subprocess.run(["git", "clean", "-d", "--force", "--quiet", "runs"], cwd=to, check=True)  # of an earlier try
 
 
 def system_version() -> str:

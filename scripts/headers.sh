@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compiles what includes RocksDB's headers with those of other versions, and links nothing with their libraries: the
+# Has the compiler check what includes RocksDB's headers with those of other versions, without their libraries: the
 # library, the file system, the plugin and the accelerator for programs as they are.
 #
 #   scripts/headers.sh 9.10.0 11.8.1
@@ -62,14 +62,15 @@ for version in "$@"; do
   mkdir -p "$build/packages"
   printf 'Name: rocksdb\nDescription: headers\nVersion: %s\nCflags: -isystem %s\n' "$version" "$kept" \
     >"$build/packages/rocksdb.pc"
-  PKG_CONFIG_PATH="$PWD/$build/packages" cmake -G Ninja -S . -B "$build/build" -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0 \
-    -DSPILLWAY_TESTS=OFF -DSPILLWAY_BENCH=OFF -DSPILLWAY_INSTALL=OFF -DCMAKE_COMPILE_WARNING_AS_ERROR=ON \
+  PKG_CONFIG_PATH="$PWD/$build/packages" cmake -G Ninja -S . -B "$build/syntax" -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0 \
+    -DCCACHE_PROGRAM="$PWD/scripts/syntax_only.sh" -DSPILLWAY_TESTS=OFF -DSPILLWAY_BENCH=OFF \
+    -DSPILLWAY_INSTALL=OFF -DCMAKE_COMPILE_WARNING_AS_ERROR=ON \
     >"$build/log" 2>&1 || fail "$(cat "$build/log")"
   # Objects without the libraries below them, which include nothing of RocksDB.
-  objects=$(ninja -C "$build/build" -t targets all |
+  objects=$(ninja -C "$build/syntax" -t targets all |
     sed -n 's/^\(native\/\(spill\|fs\|plugin\|accelerate\)\/.*\.o\): .*/\1/p')
   [ -n "$objects" ] || fail "nothing is to be compiled"
   echo "headers: RocksDB $version"
   # shellcheck disable=SC2086 # a list of words
-  ninja -C "$build/build" --quiet $objects || exit 1
+  ninja -C "$build/syntax" --quiet $objects || exit 1
 done
