@@ -88,9 +88,9 @@ struct DeviceInfo {
   bool carries_data = false;
 };
 
-// How far an emulated drive's real completions lag behind the modelled ones, in real nanoseconds: the time at which
-// reap returned an io, minus its modelled completion, or minus the time at which reap was called if that was later. (An
-// io that its caller fetches later is not late.)
+// How late an emulated drive is, in real nanoseconds: for each io the time at which reap returned it, minus the time at
+// which it should have. That is its modelled completion, or if later, that of the last of the `at_least` ios for which
+// reap waited, or the time at which reap was called. (What a caller fetches late, or waits for together, is not late.)
 struct PacingReport {
   Histogram error;
 };

@@ -68,7 +68,8 @@ class PacedQueue final : public ModelQueue {
   std::size_t ready() const { return static_cast<std::size_t>(tail_.load(std::memory_order_acquire) - head_); }
   void make_room(std::size_t more);
   void push(const Done& done);
-  std::size_t pop(std::span<Done> done, RealNanos asked);
+  bool has_all(std::size_t room) const;
+  std::size_t pop(std::span<Done> done, std::size_t at_least, RealNanos asked);
 
   PacedDevice& device_;
 
@@ -306,11 +307,12 @@ void PacedQueue::push(const Done& done) {
 }
 
 Status PacedQueue::submit(std::span<const Io> ios) {
-  WakeList wakes;  // destroyed after the lock, so that threads are woken when it is free
+  const RealNanos called = real_now();  // a wait for the lock is the emulator's, so the command does not arrive later
+  WakeList wakes;                       // destroyed after the lock, so that threads are woken when it is free
   const std::lock_guard lock(device_.mutex_);
   if (Status status = device_.frontend_.check(ios); !status) return status;
   make_room(ios.size());
-  device_.submit(*this, device_.model_time(real_now()), ios);
+  device_.submit(*this, device_.model_time(called), ios);
   device_.deliver(wakes);
   device_.wake_leader_if_earlier(wakes);
   return {};
@@ -319,7 +321,7 @@ Status PacedQueue::submit(std::span<const Io> ios) {
 std::size_t PacedQueue::reap(std::span<Done> done, std::size_t at_least) {
   assert(at_least <= pending_ && at_least <= done.size());
   const RealNanos asked = real_now();
-  if (ready() >= at_least && (at_least > 0 || ready() > 0 || pending_ == 0)) return pop(done, asked);
+  if (has_all(done.size())) return pop(done, at_least, asked);
 
   WakeList wakes;
   std::unique_lock lock(device_.mutex_);
@@ -327,7 +329,7 @@ std::size_t PacedQueue::reap(std::span<Done> done, std::size_t at_least) {
   served_at_ = head_ + at_least;
   if (ready() >= at_least) {
     lock.unlock();
-    return pop(done, asked);
+    return pop(done, at_least, asked);
   }
   ask_for_punctual_sleeps();
   if (device_.leader_ != nullptr) {
@@ -336,25 +338,32 @@ std::size_t PacedQueue::reap(std::span<Done> done, std::size_t at_least) {
     wakes.wake_all();
     std::uint32_t told = kAsleep;
     while ((told = word_.load(std::memory_order_acquire)) == kAsleep) wait_on(word_, kAsleep, std::nullopt);
-    if (told == kDone) return pop(done, asked);
+    if (told == kDone) return pop(done, at_least, asked);
     lock.lock();
   }
   device_.lead(*this, lock, wakes);
   lock.unlock();
   wakes.wake_all();
-  return pop(done, asked);
+  return pop(done, at_least, asked);
 }
 
-// Takes available completions and records their lateness: from the modelled completion, or from the caller's request if
-// that was later, until now.
-std::size_t PacedQueue::pop(std::span<Done> done, RealNanos asked) {
+// Whether nothing can be due that the ring does not have, or that `room` would take. Otherwise the model is asked: an
+// io that is due and not returned would look as if its owner had asked for it late.
+bool PacedQueue::has_all(std::size_t room) const { return ready() >= std::min(room, pending_); }
+
+// Takes available completions and records how late they are. An owner that waits for several is to be served when the
+// last of those is complete, so none of them is late before; what is complete beyond them is late from its own
+// completion on; and nothing is late before its owner asks.
+std::size_t PacedQueue::pop(std::span<Done> done, std::size_t at_least, RealNanos asked) {
   const std::size_t count = std::min(done.size(), ready());
   for (std::size_t i = 0; i < count; ++i) done[i] = ring_[(head_ + i) % ring_.size()];
   head_ += count;
   pending_ -= count;
   const RealNanos handed = real_now();
+  RealNanos due = asked;
+  for (std::size_t i = 0; i < at_least; ++i) due = std::max(due, device_.real_time(done[i].completed));
   const std::lock_guard lock(error_mutex_);
-  for (std::size_t i = 0; i < count; ++i) error_.record(handed - std::max(asked, device_.real_time(done[i].completed)));
+  for (std::size_t i = 0; i < count; ++i) error_.record(handed - std::max(due, device_.real_time(done[i].completed)));
   return count;
 }
 
