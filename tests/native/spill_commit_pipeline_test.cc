@@ -26,6 +26,11 @@ class FakeEnv final : public CommitEnv {
  public:
   bool has_live() const override { return has_live_; }
 
+  std::chrono::nanoseconds pace(std::span<Commit* const> group) override {
+    paced_groups.push_back(group.size());
+    return paces_for;
+  }
+
   Status admit(const Commit& commit, std::uint64_t group_bytes) override {
     EXPECT_FALSE(is_inside_.exchange(true)) << "two groups at once";
     is_inside_ = false;
@@ -70,6 +75,8 @@ class FakeEnv final : public CommitEnv {
   std::function<void()> on_append;
   std::function<void()> on_apply;
   std::chrono::nanoseconds next_append_waits{0};  // for the drive; counted as Store::append_wait is
+  std::chrono::nanoseconds paces_for{0};
+  std::vector<std::size_t> paced_groups;
   std::atomic<bool> has_live_{true};
 
   std::vector<std::uint64_t> admitted_bytes;
@@ -347,6 +354,19 @@ TEST_F(CommitPipelineTest, BackpressureIsWaitedForByEveryCommitOfTheGroup) {
   one.batch = &batch;
   pipeline_.commit(one);
   EXPECT_EQ(one.waited, std::chrono::microseconds(50));
+}
+
+TEST_F(CommitPipelineTest, AGroupIsPacedOnceAndThatIsNotCountedAsBackpressure) {
+  env_.paces_for = std::chrono::milliseconds(5);
+  WriteBatch batch = put("a");
+  Commit one;
+  one.batch = &batch;
+  const auto began = std::chrono::steady_clock::now();
+  pipeline_.commit(one);
+  EXPECT_GE(std::chrono::steady_clock::now() - began, env_.paces_for);
+  EXPECT_EQ(one.paced, env_.paces_for);
+  EXPECT_EQ(one.waited.count(), 0);
+  EXPECT_EQ(env_.paced_groups, std::vector<std::size_t>{1});
 }
 
 // A commit that came before the queue was held has waited for the whole time, a later one since it came.

@@ -213,6 +213,10 @@ TEST(Policy, BringsBackDuringWritesFromHalfFullOn) {
       {"less than half", with(half, [](auto& s) { s.share_used = 0.49; }), false, false, false, false},
       {"held up by debt", with(half, [](auto& s) { s.debt = true; }), false, false, false, false},
       {"held up by L0", with(half, [](auto& s) { s.l0_room = 0; }), false, false, false, false},
+      {"held up by L0, while writers are paced", with(half, [](auto& s) { s.l0_room = 0, s.is_pacing = true; }), true,
+       true, true, true},
+      {"stopped, while writers are paced", with(half, [](auto& s) { s.is_stalled = s.is_pacing = true; }), false, false,
+       false, false},
       {"stopped", with(half, [](auto& s) { s.is_stalled = true; }), false, false, false, false},
   });
 }

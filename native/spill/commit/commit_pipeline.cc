@@ -35,10 +35,15 @@ void CommitPipeline::Backpressure::increase() {
 }
 
 void CommitPipeline::pause(std::span<Commit*> group) {
-  const std::chrono::microseconds pause(pause_us_.load(std::memory_order_relaxed));
+  const std::chrono::microseconds held_back(pause_us_.load(std::memory_order_relaxed));
+  const std::chrono::nanoseconds paced = env_.pace(group);
+  const auto pause = held_back + paced;
   if (pause.count() == 0) return;
   std::this_thread::sleep_for(pause);
-  for (Commit* one : group) one->waited += pause;
+  for (Commit* one : group) {
+    one->waited += held_back;
+    one->paced += paced;
+  }
   queue_.add_wait(pause, group);
 }
 

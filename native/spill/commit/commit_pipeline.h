@@ -40,6 +40,8 @@ class CommitEnv {
   virtual ~CommitEnv() = default;
   // Whether the spill store has live generations. If so, writes to RocksDB announce their keys.
   virtual bool has_live() const = 0;
+  // How long a group is to wait so that the store does not fill.
+  virtual std::chrono::nanoseconds pace(std::span<Commit* const> group) REQUIRES(in_commit_queue) = 0;
   // Busy: the store does not accept the commit when its group has `group_bytes` with it.
   virtual rocksdb::Status admit(const Commit& commit, std::uint64_t group_bytes) REQUIRES(in_commit_queue) = 0;
   // Not OK: the commit is refused and gets no place in the order. Busy: only RocksDB can take it.
@@ -82,7 +84,7 @@ class CommitPipeline {
 
  private:
   void lead(std::span<Commit*> group) REQUIRES(in_commit_queue);
-  void pause(std::span<Commit*> group);
+  void pause(std::span<Commit*> group) REQUIRES(in_commit_queue);
   void commit_group(std::span<Commit*> group) REQUIRES(in_commit_queue);
   void commit_announced(std::span<Commit*> group) REQUIRES(in_commit_queue);
   std::vector<PreparedCommit> prepare(std::span<Commit*> group) REQUIRES(in_commit_queue);

@@ -29,6 +29,7 @@ struct Commit {
   // How long it was held up: by a call that held the queue, by backpressure, or by the drive (Store::append_wait). Also
   // while it was queued behind a commit that was held up.
   std::chrono::nanoseconds waited{0};
+  std::chrono::nanoseconds paced{0};  // how long its group was slowed to what leaves the store
 };
 
 class CommitQueue {

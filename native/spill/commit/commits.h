@@ -8,6 +8,7 @@
 #include "spill/commit/spill_committer.h"
 #include "spill/commit/spill_writer.h"
 #include "spill/commit/store_usage.h"
+#include "spill/store/write_pacer.h"
 
 namespace spillway::spill {
 
@@ -16,10 +17,11 @@ class Commits {
   Commits(CommitContext context, ValueReader values)
       : context_(std::move(context)),
         usage(context_.options, context_.store, context_.live),
+        pacer(context_.store.capacity_bytes(), context_.options.generation_bytes),
         pipeline(env_),
         writer(context_, pipeline.queue()),
         notes(context_, pipeline.queue(), writer),
-        env_(context_, usage, writer, notes, values) {}
+        env_(context_, usage, pacer, writer, notes, values) {}
 
   const SpillOptions& options() const { return context_.options; }
 
@@ -28,6 +30,7 @@ class Commits {
 
  public:
   StoreUsage usage;
+  WritePacer pacer;
   CommitPipeline pipeline;
   SpillWriter writer;
   OrderingNotes notes;

@@ -16,6 +16,7 @@
 #include "spill/commit/spill_writer.h"
 #include "spill/commit/store_usage.h"
 #include "spill/live/value_reader.h"
+#include "spill/store/write_pacer.h"
 
 namespace spillway::spill {
 
@@ -27,11 +28,12 @@ Sequence add_entries_of(const rocksdb::WriteBatch& batch, std::uint64_t offset, 
 
 class SpillCommitter final : public CommitEnv {
  public:
-  SpillCommitter(const CommitContext& context, const StoreUsage& usage, SpillWriter& writer, OrderingNotes& notes,
-                 ValueReader values)
-      : context_(context), usage_(usage), writer_(writer), notes_(notes), values_(values) {}
+  SpillCommitter(const CommitContext& context, const StoreUsage& usage, WritePacer& pacer, SpillWriter& writer,
+                 OrderingNotes& notes, ValueReader values)
+      : context_(context), usage_(usage), pacer_(pacer), writer_(writer), notes_(notes), values_(values) {}
 
   bool has_live() const override { return context_.live.has_any(std::memory_order_seq_cst); }
+  std::chrono::nanoseconds pace(std::span<Commit* const> group) override REQUIRES(in_commit_queue);
   rocksdb::Status admit(const Commit& commit, std::uint64_t group_bytes) override REQUIRES(in_commit_queue);
   rocksdb::Status prepare(Commit& commit, PreparedCommit* prepared) override REQUIRES(in_commit_queue);
   rocksdb::Status append(std::span<PreparedCommit> group, bool sync) override REQUIRES(in_commit_queue);
@@ -47,6 +49,7 @@ class SpillCommitter final : public CommitEnv {
 
   const CommitContext& context_;
   const StoreUsage& usage_;
+  WritePacer& pacer_;
   SpillWriter& writer_;
   OrderingNotes& notes_;
   const ValueReader values_;

@@ -32,6 +32,7 @@ struct CommitContext {
   LiveSet& live;
   Telemetry& telemetry;
   std::function<void()> wake_rollback_thread;          // called when the store is full or has failed
+  std::function<bool()> may_bring_back;                // false: the user has paused rollbacks
   std::function<void(GenerationId)> request_rollback;  // requests the rollback of everything up to that generation
 };
 

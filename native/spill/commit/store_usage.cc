@@ -13,7 +13,9 @@ constexpr double kReserve = 0.1;
 }  // namespace
 
 bool StoreUsage::has_room(std::uint64_t bytes, bool may_use_reserve) const {
-  return share_used(bytes, live_.held_memory_bytes()) <= (may_use_reserve ? 1.0 : 1.0 - kReserve);
+  const double used = share_used(bytes, live_.held_memory_bytes());
+  free_share_.store(1.0 - kReserve - used, std::memory_order_relaxed);
+  return used <= (may_use_reserve ? 1.0 : 1.0 - kReserve);
 }
 
 std::uint64_t StoreUsage::room_for_sorted(std::uint64_t more_bytes) const {

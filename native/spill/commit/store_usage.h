@@ -21,6 +21,8 @@ class StoreUsage {
   double share_used() const { return share_used(0, 0); }
   // Whether `bytes` more fit. A reserve is kept for writes that cannot go to RocksDB.
   bool has_room(std::uint64_t bytes, bool may_use_reserve) const;
+  // What was left for other writes when has_room() was last called, as a share of the whole.
+  double free_share() const { return free_share_.load(std::memory_order_relaxed); }
 
   // --- Sorted files of a rollback. They are on the same file system as the store's logs and count towards its capacity
   // Returns the oldest generations whose sorted files fit, at least one: space for one is always kept free. The space
@@ -38,6 +40,7 @@ class StoreUsage {
   const std::uint64_t index_bytes_;
   const Store& store_;
   const LiveSet& live_;
+  mutable std::atomic<double> free_share_{1};
   std::atomic<std::uint64_t> sorted_bytes_{0};  // reserved for the sorted files of a rollback in progress
 };
 

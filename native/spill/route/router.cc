@@ -211,6 +211,7 @@ bool Router::divert(PendingWrite& write, bool must_divert) {
   commit.must_divert = must_divert;
   steps::reached("spill.write.before_divert");
   parts_.commits.pipeline.commit(commit);
+  write.waits.add(WaitCause::pacing, commit.paced);
   write.waits.add(WaitCause::commits, commit.waited);
   const rocksdb::DBOptions& database = parts_.main.user_options().database();
   if (commit.status.ok()) charge(database, options.rate_limiter_priority, write.batch->GetDataSize());

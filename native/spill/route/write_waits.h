@@ -13,10 +13,11 @@
 namespace spillway::spill {
 
 enum class WaitCause : std::uint8_t {
-  rocksdb,      // neither store takes it
-  rollback,     // only a rollback can let it through, or one is about to
-  commits,      // the drive, or a call that holds commits up
-  low_priority  // RocksDB's pacing of writes of low priority
+  rocksdb,       // neither store takes it
+  rollback,      // only a rollback can let it through, or one is about to
+  commits,       // the drive, or a call that holds commits up
+  low_priority,  // RocksDB's pacing of writes of low priority
+  pacing         // slowed to what leaves the spill store
 };
 
 // One thread owns it. A write is counted as one that waits when it begins to, under its first cause; its time is added
@@ -64,6 +65,7 @@ class WriteWaits {
     add_to(counts_->wait_rollback_us, WaitCause::rollback);
     add_to(counts_->wait_commits_us, WaitCause::commits);
     add_to(counts_->wait_low_priority_us, WaitCause::low_priority);
+    add_to(counts_->wait_pacing_us, WaitCause::pacing);
   }
 
  private:
@@ -80,6 +82,8 @@ class WriteWaits {
         return increment(counts_->waits_commits);
       case WaitCause::low_priority:
         return increment(counts_->waits_low_priority);
+      case WaitCause::pacing:
+        return increment(counts_->waits_pacing);
     }
   }
   Clock::duration& elapsed(WaitCause cause) { return elapsed_[static_cast<std::size_t>(cause)]; }
@@ -96,7 +100,7 @@ class WriteWaits {
   WaitCause cause_ = WaitCause::rocksdb;
   std::optional<Clock::time_point> since_;
   Clock::time_point last_{};  // when the present cause began
-  std::array<Clock::duration, 4> elapsed_{};
+  std::array<Clock::duration, 5> elapsed_{};
 };
 
 }  // namespace spillway::spill

@@ -103,7 +103,7 @@ std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy) {
   if (state.call_waits) return kAllGenerations;
   if (state.is_stalled) return 0;
   if (state.rollback_requested) return kAllGenerations;
-  if (state.spill_full) return 1;
+  if (state.spill_full || state.is_pacing) return 1;
   if (state.l0_room < 1) return 0;
   const bool half_full = is_half_full(state);
   if (state.route == Route::spill) return policy != RollbackPolicy::off && half_full && !state.debt ? 1 : 0;

@@ -35,6 +35,7 @@ struct RollbackState {
   bool call_waits = false;  // Rollback() waits, or a call that needs an empty spill store: not even a stall is awaited
   bool rollback_requested = false;  // a call waits, or a write that only RocksDB can take: after the stall
   bool spill_full = false;          // the store or the index is full
+  bool is_pacing = false;           // it is about to be, and writers are slowed to what comes back
   double share_used = 0;            // of the store's capacity or of the index's, the larger
   bool debt = false;                // pending compaction bytes alone would divert writes
   std::uint64_t sealed = 0;         // generations that are full or were sealed for another reason
@@ -55,7 +56,8 @@ inline constexpr std::uint64_t kAllGenerations = ~std::uint64_t{0};
 // proceed in a stall with RocksDB alone, as its copies and ingestions do. None while RocksDB is stopped. Then, in this
 // order:
 //   1. Requested: all, now, even while writes are diverted.
-//   2. Full: one, now, because writes that must be diverted would wait. Generations that come back together free their
+//   2. Full, or writers are slowed so that it does not fill: one, now, because writes that must be diverted would wait.
+//   Generations that come back together free their
 //      space together, so one at a time frees the first space soonest.
 //   3. While writes are diverted: none (K8). Exception: the store is half full, only memtables hold RocksDB up, and the
 //      policy is not `off`. Then one, because later, when the store is full, it would cost more.

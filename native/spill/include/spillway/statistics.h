@@ -20,11 +20,13 @@
   COUNT(waits_rollback, "of `waits`: those that began to wait for a rollback")                                     \
   COUNT(waits_commits, "of `waits`: those that began to wait for the drive, or for a call that holds commits up")  \
   COUNT(waits_low_priority, "of `waits`: those that began to wait as writes of low priority")                      \
+  COUNT(waits_pacing, "of `waits`: those that were slowed to what leaves the spill store, before it is full")      \
   COUNT(wait_us, "how long write calls waited in all")                                                             \
   COUNT(wait_rocksdb_us, "of `wait-micros`: for RocksDB")                                                          \
   COUNT(wait_rollback_us, "of `wait-micros`: for a rollback")                                                      \
   COUNT(wait_commits_us, "of `wait-micros`: for the drive, or for a call that holds commits up")                   \
   COUNT(wait_low_priority_us, "of `wait-micros`: as writes of low priority")                                       \
+  COUNT(wait_pacing_us, "of `wait-micros`: slowed to what leaves the spill store")                                 \
   COUNT(stalls_diverted, "how often diversion began")                                                              \
   COUNT(stalls_diverted_memtable, "of `stalls-diverted`: because of memtables that wait for a flush")              \
   COUNT(stalls_diverted_l0, "of `stalls-diverted`: because of files in L0")                                        \
@@ -63,10 +65,12 @@
   PART(waits_rollback, waits, cause, rollback)                                                     \
   PART(waits_commits, waits, cause, commits)                                                       \
   PART(waits_low_priority, waits, cause, low_priority)                                             \
+  PART(waits_pacing, waits, cause, pacing)                                                         \
   PART(wait_rocksdb_us, wait_us, cause, rocksdb)                                                   \
   PART(wait_rollback_us, wait_us, cause, rollback)                                                 \
   PART(wait_commits_us, wait_us, cause, commits)                                                   \
   PART(wait_low_priority_us, wait_us, cause, low_priority)                                         \
+  PART(wait_pacing_us, wait_us, cause, pacing)                                                     \
   PART(stalls_diverted_memtable, stalls_diverted, cause, memtable)                                 \
   PART(stalls_diverted_l0, stalls_diverted, cause, l0)                                             \
   PART(stalls_diverted_pending_compaction_bytes, stalls_diverted, cause, pending_compaction_bytes) \

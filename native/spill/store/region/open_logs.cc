@@ -13,9 +13,15 @@ using rocksdb::Status;
 
 namespace {
 
-// Most sealed logs; a writer that would seal one more waits. Source: guess; with fewer the worst write of workload A
-// waited for one (118 ms), and Linux lets a fifth of memory be dirty (vm.dirty_ratio).
-constexpr std::size_t kMostSealed = 3;
+// What may be on its way to the drive, of a region of this capacity. Source: guess; a drive's write of a second or
+// less, and well below what Linux lets be dirty (vm.dirty_ratio: a fifth of memory).
+std::int64_t most_unwritten(std::uint64_t capacity_bytes) {
+  return static_cast<std::int64_t>(std::clamp<std::uint64_t>(capacity_bytes / 4, 16 << 20, 256 << 20));
+}
+// It leaves in parts of this at least. Of the drive's rate they show enough, and are few. Source: guess
+constexpr std::int64_t kChunks = 16;
+// Open files. Logs are small then.
+constexpr std::size_t kMostSealed = 16;
 
 Status cannot_sync() { return Status::IOError("the spill store cannot sync until it begins a generation"); }
 
@@ -25,9 +31,15 @@ void close(OpenLog& open) {
 
 }  // namespace
 
-OpenLogs::OpenLogs(const RegionDirectory& directory, RegionLogs& logs, DurableEnds& ends, std::uint64_t preallocation)
-    : directory_(directory), logs_(logs), ends_(ends), preallocation_(preallocation) {
-  thread_ = std::thread([this] { sync_sealed_in_background(); });
+OpenLogs::OpenLogs(const RegionDirectory& directory, RegionLogs& logs, DurableEnds& ends, std::uint64_t preallocation,
+                   std::uint64_t capacity_bytes)
+    : directory_(directory),
+      logs_(logs),
+      ends_(ends),
+      preallocation_(preallocation),
+      most_unwritten_(most_unwritten(capacity_bytes)),
+      pacer_(static_cast<std::uint64_t>(most_unwritten_), static_cast<std::uint64_t>(most_unwritten_ / 8)) {
+  thread_ = std::thread([this] { write_out_in_background(); });
 }
 
 OpenLogs::~OpenLogs() {
@@ -35,7 +47,7 @@ OpenLogs::~OpenLogs() {
     const MutexLock lock(mutex_);
     is_stopping_ = true;
   }
-  sealed_or_stopping_.notify_one();
+  work_or_stopping_.notify_one();
   thread_.join();
   const MutexLock no_sync(sync_mutex_);
   while (!sealed().empty()) close_oldest_sealed();
@@ -58,6 +70,7 @@ std::deque<std::shared_ptr<OpenLog>> OpenLogs::sealed() const {
 }
 
 void OpenLogs::begin(std::shared_ptr<OpenLog> log) {
+  log->written = log->log->bytes.load();
   const MutexLock lock(mutex_);
   current_ = std::move(log);
   appended_to_ = current_.get();
@@ -65,10 +78,9 @@ void OpenLogs::begin(std::shared_ptr<OpenLog> log) {
 }
 
 Status OpenLogs::seal() {
-  if (has_failed() || sealed_count_.load(std::memory_order_acquire) >= kMostSealed) {
-    const AppendWait::Measure measure(wait_);
+  if (has_failed() || unwritten_ >= most_unwritten_ || sealed_count_.load(std::memory_order_acquire) >= kMostSealed) {
     const MutexLock no_sync(sync_mutex_);
-    const Status status = has_failed() ? replace_by_copies() : sync_sealed_to(kMostSealed - 1);
+    const Status status = has_failed() ? replace_by_copies() : wait_for_the_drive();
     if (!status.ok()) return status;
   }
   const std::shared_ptr<OpenLog> current = this->current();
@@ -83,19 +95,25 @@ Status OpenLogs::seal() {
   sealed_.push_back(std::move(current_));
   appended_to_ = nullptr;
   count_logs();
-  sealed_or_stopping_.notify_one();
+  work_or_stopping_.notify_one();
   return {};
 }
 
-void OpenLogs::sync_sealed_in_background() {
+bool OpenLogs::has_work() const {
+  return !has_failed() && (!sealed_.empty() || (current_ && !is_current_written_.load(std::memory_order_acquire)));
+}
+
+void OpenLogs::write_out_in_background() {
   MutexLock lock(mutex_);
   for (;;) {
-    while (!is_stopping_ && (sealed_.empty() || has_failed())) sealed_or_stopping_.wait(mutex_);
+    while (!is_stopping_ && !has_work()) work_or_stopping_.wait(mutex_);
     if (is_stopping_) return;
+    const bool has_sealed = !sealed_.empty();
     lock.unlock();
     {
       const MutexLock no_sync(sync_mutex_);
-      sync_oldest_sealed().PermitUncheckedError();  // the next append or sync returns the error
+      const Status status = has_sealed ? sync_oldest_sealed() : write_out_current();
+      status.PermitUncheckedError();  // the next append or sync returns the error
     }
     lock.lock();
   }
@@ -118,9 +136,10 @@ Status OpenLogs::sync() {
   }
 }
 
-Status OpenLogs::sync_sealed_to(std::size_t left) {
-  while (sealed().size() > left) {
-    if (Status status = sync_oldest_sealed(); !status.ok()) return status;
+Status OpenLogs::wait_for_the_drive() {
+  while (unwritten_ >= most_unwritten_ || sealed().size() >= kMostSealed) {
+    const Status status = sealed().empty() ? write_out_current() : sync_oldest_sealed();
+    if (!status.ok()) return status;
   }
   return has_failed() ? cannot_sync() : Status::OK();
 }
@@ -129,17 +148,31 @@ Status OpenLogs::sync_oldest_sealed() {
   if (has_failed()) return cannot_sync();
   const auto sealed = this->sealed();
   if (sealed.empty()) return {};
-  const auto began = AppendPacer::Clock::now();
-  pacer_.sync_begins(began);
-  const Status status = sync_file(*sealed.front());
-  if (!status.ok()) {
-    pacer_.sync_failed();
-    return status;
-  }
-  pacer_.sync_ends(began, AppendPacer::Clock::now());
+  if (Status status = sync_file(*sealed.front()); !status.ok()) return status;
   steps::reached("spill.region.seal.synced");
   close_oldest_sealed();
   return {};
+}
+
+// To the drive, and not made durable: a sync that comes later has little left to do.
+Status OpenLogs::write_out_current() {
+  if (has_failed()) return cannot_sync();
+  const auto current = this->current();
+  is_current_written_.store(true, std::memory_order_release);
+  if (!current) return {};
+  const std::uint64_t end = current->log->bytes.load(std::memory_order_acquire);
+  const IOStatus status = current->file->RangeSync(0, end, {}, nullptr);
+  if (status.ok()) {
+    note_written(*current, end);
+  } else {
+    has_failed_ = true;
+  }
+  return status;
+}
+
+void OpenLogs::note_written(OpenLog& open, std::uint64_t end) {
+  const std::uint64_t before = open.written.exchange(end, std::memory_order_relaxed);
+  unwritten_.fetch_sub(static_cast<std::int64_t>(end - before), std::memory_order_release);
 }
 
 Status OpenLogs::sync_file(OpenLog& open) {
@@ -148,6 +181,7 @@ Status OpenLogs::sync_file(OpenLog& open) {
   if (status.ok()) {
     open.durable.store(end, std::memory_order_release);
     ends_.add({open.log->name.generation, open.log->name.salt, end});
+    note_written(open, end);
   } else {
     has_failed_ = true;
   }
@@ -162,6 +196,7 @@ void OpenLogs::close_oldest_sealed() {
     sealed_.pop_front();
     count_logs();
   }
+  note_written(*oldest, oldest->log->bytes);  // or nobody needs it any more
   close(*oldest);
 }
 
@@ -173,7 +208,9 @@ void OpenLogs::close_current() {
     appended_to_ = nullptr;
     count_logs();
   }
-  if (closed) close(*closed);
+  if (!closed) return;
+  note_written(*closed, closed->log->bytes);
+  close(*closed);
 }
 
 void OpenLogs::close_dropped(const RegionLog& log) {
@@ -191,23 +228,19 @@ void OpenLogs::close_dropped(const RegionLog& log) {
 }
 
 void OpenLogs::pause_after(std::uint64_t bytes) {
-  std::uint64_t full = 0;
-  std::uint64_t end = 0;
-  if (sealed_count_.load(std::memory_order_acquire) < kMostSealed) {
-    pacer_.forgive();
-    return;
-  }
-  {
+  const auto more = static_cast<std::int64_t>(bytes);
+  const std::int64_t unwritten = unwritten_.fetch_add(more, std::memory_order_acq_rel) + more;
+  const OpenLog& current = *appended_to_;
+  const auto its = static_cast<std::int64_t>(current.log->bytes.load(std::memory_order_relaxed) -
+                                             current.written.load(std::memory_order_relaxed));
+  if (its >= most_unwritten_ / kChunks && is_current_written_.exchange(false, std::memory_order_acq_rel)) {
     const MutexLock lock(mutex_);
-    if (sealed_.size() < kMostSealed || !current_) {
-      pacer_.forgive();
-      return;
-    }
-    full = sealed_.back()->log->bytes;  // the current log is expected to grow to this size
-    end = current_->log->bytes;
+    work_or_stopping_.notify_one();
   }
-  const auto pause = pacer_.pause_after(bytes, end, full, AppendPacer::Clock::now());
-  if (pause == AppendPacer::Clock::duration::zero()) return;
+  const double free = 1 - static_cast<double>(unwritten) / static_cast<double>(most_unwritten_);
+  if (pacer_.is_idle(free)) return;
+  const auto pause = pacer_.pause(free, bytes, WritePacer::Clock::now());
+  if (pause == WritePacer::Clock::duration::zero()) return;
   const AppendWait::Measure measure(wait_);
   std::this_thread::sleep_for(pause);
 }

@@ -1,6 +1,7 @@
 // The logs that are open to write: the current one, which takes records, and sealed ones, which take no more and are
-// not known to be durable yet. A thread of its own makes sealed logs durable, oldest first, and closes them, so that a
-// writer does not wait for the drive's cache, which compactions fill.
+// not known to be durable yet. A thread of its own makes sealed logs durable, oldest first, closes them, and writes out
+// the current one as it grows, so that a writer does not wait for the drive, which compactions fill. Writers that are
+// faster than the drive are slowed to its rate before too much is on its way.
 //
 // After a failed write or sync of any of them nothing is appended or synced until seal() has put a durable copy in the
 // place of each: part of a failed write may be there, and after a failed sync the kernel may have dropped pages that a
@@ -17,10 +18,10 @@
 
 #include "base/mutex.h"
 #include "spill/store/append_wait.h"
-#include "spill/store/region/append_pacer.h"
 #include "spill/store/region/durable_ends.h"
 #include "spill/store/region/region_directory.h"
 #include "spill/store/region/region_logs.h"
+#include "spill/store/write_pacer.h"
 
 namespace spillway::spill {
 
@@ -29,13 +30,15 @@ struct OpenLog {
   std::shared_ptr<RegionLog> log;
   std::unique_ptr<rocksdb::FSWritableFile> file;  // replaced and closed while no sync is running
   std::atomic<std::uint64_t> durable{0};          // bytes
+  std::atomic<std::uint64_t> written{0};          // bytes that the drive is known to have; with `sync_mutex_`
 };
 
 // begin, seal, pause_after, handle_failed_append and close_dropped are called by the appending thread; the rest by any.
 class OpenLogs {
  public:
   // REQUIRES: all of them outlive it
-  OpenLogs(const RegionDirectory& directory, RegionLogs& logs, DurableEnds& ends, std::uint64_t preallocation);
+  OpenLogs(const RegionDirectory& directory, RegionLogs& logs, DurableEnds& ends, std::uint64_t preallocation,
+           std::uint64_t capacity_bytes);
   ~OpenLogs();
   OpenLogs(const OpenLogs&) = delete;
   OpenLogs& operator=(const OpenLogs&) = delete;
@@ -49,24 +52,28 @@ class OpenLogs {
 
   // `log` takes records from now on. REQUIRES: seal() was called since the last
   void begin(std::shared_ptr<OpenLog> log);
-  // The current log takes no more. Waits for the drive while many are sealed; after a failure, repairs it. An error:
-  // the repair or a sync failed, and the log is current still.
+  // The current log takes no more. Waits for the drive while too much is on its way; after a failure, repairs it. An
+  // error: the repair or a sync failed, and the log is current still.
   rocksdb::Status seal();
   // What was appended before is durable when it returns, of every open log.
   rocksdb::Status sync();
   // After an append to the current log returned `failed`. NoSpace: what the file has of it is gone, and appends may go
   // on.
   rocksdb::Status handle_failed_append(const rocksdb::IOStatus& failed);
-  // Slows down a writer that is faster than the drive, after an append of `bytes`.
+  // After an append of `bytes`: slows down a writer that is faster than the drive.
   void pause_after(std::uint64_t bytes);
-  // How long seal() and pause_after() have waited for the drive.
-  std::chrono::nanoseconds append_wait() const { return wait_.total(); }
+  // How long the appending thread has waited for the drive, here and where it measured that itself.
+  AppendWait& append_wait() { return wait_; }
+  const AppendWait& append_wait() const { return wait_; }
   // Closes this log and those before it, whose contents are not needed any more.
   void close_dropped(const RegionLog& log);
 
  private:
-  void sync_sealed_in_background();
-  rocksdb::Status sync_sealed_to(std::size_t left) REQUIRES(sync_mutex_);
+  void write_out_in_background();
+  bool has_work() const REQUIRES(mutex_);
+  rocksdb::Status wait_for_the_drive() REQUIRES(sync_mutex_);
+  rocksdb::Status write_out_current() REQUIRES(sync_mutex_);
+  void note_written(OpenLog& open, std::uint64_t end) REQUIRES(sync_mutex_);
   rocksdb::Status sync_oldest_sealed() REQUIRES(sync_mutex_);
   rocksdb::Status sync_file(OpenLog& open) REQUIRES(sync_mutex_);
   rocksdb::Status replace_by_copies() REQUIRES(sync_mutex_);
@@ -80,12 +87,15 @@ class OpenLogs {
   RegionLogs& logs_;
   DurableEnds& ends_;
   const std::uint64_t preallocation_;
-  AppendPacer pacer_;
+  const std::int64_t most_unwritten_;  // bytes
+  WritePacer pacer_;                   // the appending thread's
   AppendWait wait_;
   OpenLog* appended_to_ = nullptr;  // current_, for the thread that appends
   std::atomic<std::size_t> count_{0};
   std::atomic<std::size_t> sealed_count_{0};
-  std::atomic<bool> has_failed_{false};  // a write or a sync of an open log
+  std::atomic<std::int64_t> unwritten_{0};      // of all open logs, what the drive may not have
+  std::atomic<bool> is_current_written_{true};  // up to a chunk
+  std::atomic<bool> has_failed_{false};         // a write or a sync of an open log
 
   // Held during a sync, and while the file of an open log is replaced or closed.
   Mutex sync_mutex_ ACQUIRED_BEFORE(mutex_);
@@ -93,7 +103,7 @@ class OpenLogs {
   std::shared_ptr<OpenLog> current_ GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<OpenLog>> sealed_ GUARDED_BY(mutex_);  // oldest first
   bool is_stopping_ GUARDED_BY(mutex_) = false;
-  CondVar sealed_or_stopping_;
+  CondVar work_or_stopping_;
   std::thread thread_;  // the last: it uses what is above
 };
 

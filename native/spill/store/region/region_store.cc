@@ -35,6 +35,9 @@ constexpr std::uint64_t kMostPreallocated = 4 << 20;
 constexpr std::uint64_t kLeastPreallocated = 64 << 10;
 constexpr std::uint64_t kPreallocatedShare = 256;  // one in this many of the capacity
 
+// An append that takes longer has waited for the drive, and did not only copy. Source: guess
+constexpr std::chrono::milliseconds kLongCopy{1};
+
 // A buffer that grew beyond this for one large write is not kept. Source: guess.
 constexpr std::size_t kKeptBufferBytes = 4 << 20;
 
@@ -63,7 +66,7 @@ class RegionStore final : public Store {
         directory_(std::move(directory)),
         reads_asynchronously_(any_thread_may_wait(directory_->files())),
         ends_(directory_->files(), directory_->handle(), directory_->path_of(kEndsFile)),
-        open_(*directory_, logs_, ends_, preallocation_) {}
+        open_(*directory_, logs_, ends_, preallocation_, capacity_bytes) {}
 
   Status recover(const Each& each) override {
     const Status status = recover_logs(*directory_, logs_, ends_, each);
@@ -82,6 +85,7 @@ class RegionStore final : public Store {
   }
 
   Status begin(GenerationId generation) override {
+    const AppendWait::Measure measure(open_.append_wait());
     if (Status status = reopen_ends(); !status.ok()) return status;
     if (Status status = open_.seal(); !status.ok()) return status;
     // What is left of logs in which recover found nothing whole.
@@ -128,7 +132,9 @@ class RegionStore final : public Store {
       append_frame(log.name, records[i], durable, &buffer_);
     }
     open->file->PrepareWrite(end, buffer_.size(), {}, nullptr);
+    const auto began = std::chrono::steady_clock::now();
     const IOStatus status = open->file->Append(buffer_, {}, nullptr);
+    if (const auto took = std::chrono::steady_clock::now() - began; took > kLongCopy) open_.append_wait().add(took);
     if (buffer_.capacity() > kKeptBufferBytes) buffer_ = {};
     if (!status.ok()) return open_.handle_failed_append(status);
     steps::reached("spill.region.append.written");
@@ -137,7 +143,7 @@ class RegionStore final : public Store {
     return status;
   }
 
-  std::chrono::nanoseconds append_wait() const override { return open_.append_wait(); }
+  std::chrono::nanoseconds append_wait() const override { return open_.append_wait().total(); }
   Status sync() override { return open_.sync(); }
 
   std::vector<GenerationId> generations() const override {

@@ -1,0 +1,26 @@
+#include "spill/store/write_pacer.h"
+
+#include <algorithm>
+
+namespace spillway::spill {
+
+WritePacer::WritePacer(std::uint64_t capacity_bytes, std::uint64_t lump_bytes)
+    : capacity_bytes_(static_cast<double>(std::max<std::uint64_t>(capacity_bytes, 1))),
+      plenty_(DrainPacer::unpaced_above(static_cast<double>(lump_bytes) / capacity_bytes_)),
+      drain_(static_cast<double>(lump_bytes) / capacity_bytes_) {}
+
+WritePacer::Clock::duration WritePacer::pause(double free, std::uint64_t bytes, Clock::time_point now) {
+  drain_.observe(free, now);
+  const auto limit = drain_.limit(now);
+  is_pacing_.store(limit.has_value(), std::memory_order_relaxed);
+  if (!limit) return {};
+  const double bytes_s = std::max(*limit * capacity_bytes_, 1.0);
+  const DrainPacer::Seconds its(std::min(static_cast<double>(bytes) / bytes_s, DrainPacer::Seconds(kLongest).count()));
+  // What nobody used is lost, but for a pause's worth; what is owed beyond the longest pause is forgiven.
+  next_ = std::clamp<Clock::time_point>(next_, now - kShortest, now + kLongest) +
+          std::chrono::duration_cast<Clock::duration>(its);
+  const auto wait = std::min<Clock::duration>(next_ - now, kLongest);
+  return wait < kShortest ? Clock::duration{} : wait;
+}
+
+}  // namespace spillway::spill

@@ -1,0 +1,167 @@
+// Pacing on a simulated store: bytes leave in lumps, by a drain that is steady, changes, stops, or comes in bursts.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "spill/store/drain_pacer.h"
+#include "spill/store/write_pacer.h"
+
+namespace spillway::spill {
+namespace {
+
+constexpr double kMiB = 1 << 20;
+
+struct Second {
+  double written = 0;  // bytes
+  double least_free = 1;
+};
+
+// A store and a writer in a closed loop. Rates are in bytes per second.
+struct Simulation {
+  double capacity = 1024 * kMiB;
+  double lump = 64 * kMiB;
+  double fastest = 400 * kMiB;  // of the writer, when it is not slowed
+  double write_bytes = 4096;
+  std::function<double(double)> drain;  // of the time
+  double free = 1;
+
+  std::vector<Second> run(int seconds) {
+    in_commit_queue.assume_held();
+    WritePacer pacer(static_cast<std::uint64_t>(capacity), static_cast<std::uint64_t>(lump));
+    std::vector<Second> result;
+    double now = 0;
+    double live = (1 - free) * capacity;
+    double leaving = 0;
+    for (int second = 0; second < seconds; ++second) {
+      Second& one = result.emplace_back();
+      while (now < second + 1) {
+        const auto time = WritePacer::Clock::time_point(std::chrono::hours(1)) +
+                          std::chrono::duration_cast<WritePacer::Clock::duration>(std::chrono::duration<double>(now));
+        const auto pause = pacer.pause(free, static_cast<std::uint64_t>(write_bytes), time);
+        const double took = write_bytes / fastest + std::chrono::duration<double>(pause).count();
+        if (free * capacity >= write_bytes) {
+          free -= write_bytes / capacity;
+          live += write_bytes;
+          one.written += write_bytes;
+        }
+        one.least_free = std::min(one.least_free, free);
+        leaving += live >= lump ? drain(now) * took : 0;
+        if (leaving >= lump) {
+          leaving -= lump;
+          live -= lump;
+          free += lump / capacity;
+        }
+        now += took;
+      }
+    }
+    return result;
+  }
+};
+
+double median_of(std::vector<Second> seconds) {
+  std::sort(seconds.begin(), seconds.end(), [](const Second& a, const Second& b) { return a.written < b.written; });
+  return seconds[seconds.size() / 2].written;
+}
+
+double least(const std::vector<Second>& seconds, double Second::*what) {
+  const auto less = [what](const Second& a, const Second& b) { return a.*what < b.*what; };
+  return (*std::min_element(seconds.begin(), seconds.end(), less)).*what;
+}
+
+std::vector<Second> part(const std::vector<Second>& all, std::size_t from, std::size_t to) {
+  return {all.begin() + static_cast<std::ptrdiff_t>(from), all.begin() + static_cast<std::ptrdiff_t>(to)};
+}
+
+class DrainPacerOf : public ::testing::TestWithParam<std::tuple<double, double, double>> {};
+
+// Whatever the store, the lump and the drain: what comes in is what leaves, no second is below half of the median one,
+// and the store is never full.
+TEST_P(DrainPacerOf, SettlesAtWhatLeavesWithoutFilling) {
+  const auto [capacity, lump, drain] = GetParam();
+  Simulation simulation{
+      .capacity = capacity * kMiB, .lump = lump * kMiB, .drain = [&](double) { return drain * kMiB; }};
+  // Two minutes, and as long as twelve lumps take to leave.
+  const auto settled = static_cast<std::size_t>(60 + 6 * lump / drain);
+  const auto seconds = simulation.run(static_cast<int>(2 * settled));
+  const auto late = part(seconds, settled, seconds.size());
+  EXPECT_NEAR(median_of(late) / kMiB, drain, drain * 0.1);
+  EXPECT_GT(least(late, &Second::written), median_of(late) / 2);
+  EXPECT_GT(least(seconds, &Second::least_free) * capacity, 0.0) << "an overshoot";
+  double all = 0;
+  for (const Second& one : late) all += one.written;
+  EXPECT_NEAR(all / static_cast<double>(late.size()) / kMiB, drain, drain * 0.05);
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, DrainPacerOf,
+                         ::testing::Values(std::tuple(1024.0, 64.0, 100.0), std::tuple(1024.0, 64.0, 10.0),
+                                           std::tuple(512.0, 32.0, 20.0), std::tuple(3584.0, 64.0, 200.0),
+                                           std::tuple(4096.0, 256.0, 80.0), std::tuple(128.0, 32.0, 30.0)));
+
+TEST(DrainPacer, LeavesABurstAloneUntilLittleIsFree) {
+  Simulation simulation{.drain = [](double) { return 50 * kMiB; }};
+  const auto seconds = simulation.run(2);
+  EXPECT_NEAR(seconds.front().written, simulation.fastest, simulation.fastest * 0.01);
+}
+
+// When the drain becomes slower or faster, what comes in follows, and has done so when a few lumps have left.
+TEST(DrainPacer, FollowsADrainThatChanges) {
+  Simulation simulation{.drain = [](double t) { return (t < 60 ? 80 : t < 120 ? 20 : 80) * kMiB; }};
+  const auto seconds = simulation.run(180);
+  EXPECT_NEAR(median_of(part(seconds, 30, 60)) / kMiB, 80, 8);
+  EXPECT_NEAR(median_of(part(seconds, 90, 120)) / kMiB, 20, 2);
+  EXPECT_NEAR(median_of(part(seconds, 150, 180)) / kMiB, 80, 8);
+  EXPECT_GT(least(seconds, &Second::least_free), 0.0);
+}
+
+// A compaction stops the drain for some seconds: writers become slow and do not stop.
+TEST(DrainPacer, OutlastsADrainThatStops) {
+  Simulation simulation{.drain = [](double t) { return t > 60 && t < 68 ? 0.0 : 40 * kMiB; }};
+  const auto seconds = simulation.run(90);
+  EXPECT_GT(least(seconds, &Second::least_free), 0.0);
+  EXPECT_GT(least(seconds, &Second::written), 0.0);
+  // And recovers within two seconds of the first lump that leaves again, which takes 1.6 s.
+  EXPECT_GT(median_of(part(seconds, 72, 90)) / kMiB, 32);
+}
+
+TEST(DrainPacer, LetsGoAtOnceWhenMuchIsFreeAgain) {
+  DrainPacer pacer(0.05);
+  DrainPacer::Time now{std::chrono::hours(1)};
+  pacer.observe(0.1, now);
+  EXPECT_TRUE(pacer.limit(now));
+  pacer.observe(0.5, now += std::chrono::milliseconds(1));
+  EXPECT_FALSE(pacer.limit(now));
+}
+
+// Where nothing leaves, because of a snapshot or an error, the store fills as it would without pacing.
+TEST(DrainPacer, LetsGoWhenNothingLeaves) {
+  DrainPacer pacer(0.05);
+  DrainPacer::Time now{std::chrono::hours(1)};
+  pacer.observe(0.1, now);
+  EXPECT_TRUE(pacer.limit(now + std::chrono::seconds(9)));
+  EXPECT_FALSE(pacer.limit(now + std::chrono::seconds(17)));
+}
+
+TEST(WritePacer, APauseIsWorthASleepAndNeverLong) {
+  in_commit_queue.assume_held();
+  WritePacer pacer(static_cast<std::uint64_t>(1024 * kMiB), static_cast<std::uint64_t>(64 * kMiB));
+  WritePacer::Clock::time_point now{std::chrono::hours(1)};
+  WritePacer::Clock::duration all{};
+  for (const std::uint64_t bytes : {100U, 4096U, 1U << 20, 64U << 20}) {
+    for (int i = 0; i < 1000; ++i) {
+      const auto pause = pacer.pause(0.1, bytes, now);
+      EXPECT_LE(pause, WritePacer::kLongest);
+      EXPECT_TRUE(pause == pause.zero() || pause >= WritePacer::kShortest);
+      now += pause + std::chrono::microseconds(10);
+      all += pause;
+    }
+  }
+  EXPECT_GT(all, std::chrono::seconds(2)) << "it was not slowed";
+}
+
+}  // namespace
+}  // namespace spillway::spill

@@ -1,0 +1,91 @@
+// Writers that would fill the store are slowed to what comes back, and do not meet a full one.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "spillway/db.h"
+#include "temporary_directory.h"
+
+namespace spillway::clients {
+namespace {
+
+using rocksdb::Status;
+
+constexpr std::uint64_t kCapacity = 32 << 20;
+
+class SpillPacing : public ::testing::Test {
+ protected:
+  void open(RollbackPolicy rollback) {
+    options_.create_if_missing = true;
+    options_.compression = rocksdb::kNoCompression;
+    options_.level0_slowdown_writes_trigger = 1000;
+    options_.level0_stop_writes_trigger = 1000;
+    spill_.capacity_bytes = kCapacity;
+    spill_.generation_bytes = 1 << 20;
+    spill_.rollback = rollback;
+    spill_.put_back_bytes = 0;
+    DB* db = nullptr;
+    const Status status = DB::Open(options_, spill_, directory_.path("db"), &db);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    db_.reset(db);
+    db_->SetDiversion(Diversion::always);
+  }
+  // Threads put keys of their own, in all so many bytes of values.
+  void put(std::uint64_t bytes, int threads) {
+    constexpr std::size_t kValue = 4096;
+    std::vector<std::thread> writers;
+    for (int t = 0; t < threads; ++t) {
+      writers.emplace_back([&, t] {
+        const std::string value(kValue, static_cast<char>('a' + t));
+        for (std::uint64_t i = 0; i < bytes / kValue / static_cast<std::uint64_t>(threads); ++i) {
+          const Status status = db_->Put({}, std::to_string(t) + "key" + std::to_string(i), value);
+          ASSERT_TRUE(status.ok()) << status.ToString();
+        }
+      });
+    }
+    for (std::thread& writer : writers) writer.join();
+  }
+
+  const TemporaryDirectory directory_;
+  rocksdb::Options options_;
+  SpillOptions spill_;
+  std::unique_ptr<DB> db_;
+};
+
+TEST_F(SpillPacing, ASustainedLoadDoesNotMeetAFullStore) {
+  open(RollbackPolicy::adaptive);
+  for (const int threads : {1, 4}) put(3 * kCapacity, threads);
+  const SpillStatistics seen = db_->GetSpillStatistics();
+  EXPECT_GT(seen.waits_pacing, 0U);
+  EXPECT_GE(seen.wait_pacing_us, 2000 * seen.waits_pacing / 4) << "a pause is worth a sleep; four may share one";
+  EXPECT_EQ(seen.waits_rollback, 0U) << "a writer met a full store";
+  EXPECT_EQ(seen.waits_rocksdb, 0U);
+  EXPECT_EQ(seen.main_writes, 0U) << "all were to be diverted";
+  EXPECT_LT(seen.store_used_bytes, kCapacity);
+  std::string value;
+  ASSERT_TRUE(db_->Get({}, "0key0", &value).ok());
+  EXPECT_EQ(value, std::string(4096, 'a'));
+}
+
+// What nothing leaves fills as it always did: whoever waits would wait for nothing.
+TEST_F(SpillPacing, NothingIsSlowedWhereNothingComesBack) {
+  open(RollbackPolicy::off);
+  put(2 * kCapacity, 1);
+  EXPECT_EQ(db_->GetSpillStatistics().waits_pacing, 0U);
+  EXPECT_GT(db_->GetSpillStatistics().main_writes, 0U);
+}
+
+TEST_F(SpillPacing, NothingIsSlowedWhileTheUserHasPausedRollbacks) {
+  open(RollbackPolicy::eager);
+  ASSERT_TRUE(db_->PauseBackgroundWork().ok());
+  put(kCapacity / 10 * 9, 1);
+  EXPECT_EQ(db_->GetSpillStatistics().waits_pacing, 0U);
+  ASSERT_TRUE(db_->ContinueBackgroundWork().ok());
+}
+
+}  // namespace
+}  // namespace spillway::clients
