@@ -13,8 +13,8 @@ namespace {
 
 rocksdb::FileOptions file_options() {
   rocksdb::FileOptions options;
-  options.use_mmap_reads = false;   // a map ends where the file ended when it was opened
-  options.use_mmap_writes = false;  // what was appended is the kernel's, not this process's, when append returns
+  options.use_mmap_reads = false;        // a map ends where the file ended when it was opened
+  options.use_mmap_writes = false;       // what was appended is the kernel's, not this process's, when append returns
   options.strict_bytes_per_sync = true;  // RangeSync waits, so that it shows how fast the drive is
   return options;
 }
