@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from recorded import benchmarks, compare_errors, markers, steady_errors, suites
+from recorded import benchmarks, compare_errors, compat, markers, steady_errors, suites
 from recorded.markdown import table
 from recorded.records import Records
 from spillway.errors import SpillwayError
@@ -26,12 +26,15 @@ LONG_FRACTION = re.compile(r"(?<![\w.])\d+\.\d{4,}(?![\w.])")
 
 
 def listing(records: Records) -> list[str]:
-    """Every recorded benchmark and suite: the command, the commit, and when."""
+    """Every recorded benchmark, version of RocksDB and suite: the command, the commit, and when."""
     rows = []
     for name in records.benches():
         found = records.bench(name)
         commit = found.get("commit") or ", ".join(f"{side} {each}" for side, each in found["commits"].items())
         rows.append((f"`bench/{name}.json`", f"`{found['command']}`", commit, found.get("date", "–")[:10]))
+    for version in records.rocksdbs():
+        found = records.compat(version)
+        rows.append((f"`compat/{version}.json`", f"`{found['command']}`", found["commit"], found["date"][:10]))
     for name in records.suites():
         found = records.about(name)
         rows.append((f"`suites/{name}/`", f"`{found['command']}`", found["commit"], found["ended"][:10]))
@@ -57,6 +60,8 @@ BLOCKS: dict[str, Callable[..., list[str]]] = {
     "index-keys": benchmarks.index_keys,
     "kvaccel": benchmarks.kvaccel,
     "kvaccel-before-after": benchmarks.before_after,
+    "compat": compat.versions,
+    "compat-ingestion": compat.ingestion,
     "suite-about": suites.about,
     "suite-verdicts": suites.verdicts,
     "suite-differing": suites.differing,

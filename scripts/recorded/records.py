@@ -28,6 +28,10 @@ class Records:
         """What the benchmark NAME printed."""
         return self.bench(name)["result"]
 
+    def compat(self, version: str) -> Document:
+        """runs/compat/VERSION.json, whole."""
+        return self._json(f"runs/compat/{version}.json")
+
     def about(self, suite: str) -> Document:
         """How a suite was run."""
         return self._json(f"runs/suites/{suite}/about.json")
@@ -51,6 +55,11 @@ class Records:
     def benches(self) -> list[str]:
         """The names of all recorded benchmarks."""
         return sorted(path.stem for path in self.root.glob("runs/bench/*.json"))
+
+    def rocksdbs(self) -> list[str]:
+        """The versions of RocksDB that were tried, the oldest first."""
+        found = [path.stem for path in self.root.glob("runs/compat/*.json")]
+        return sorted(found, key=lambda version: [int(part) for part in version.split(".")])
 
     def suites(self) -> list[str]:
         """The names of all recorded suites."""

@@ -122,7 +122,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """This checkout's pages and records."""
     root = tmp_path_factory.mktemp("copy")
     shutil.copyfile(ROOT / "README.md", root / "README.md")
-    for name in ("docs", "runs/bench", "runs/suites", "plans"):
+    for name in ("docs", "runs/bench", "runs/compat", "runs/suites", "plans"):
         shutil.copytree(ROOT / name, root / name)
     return root
 
@@ -134,6 +134,20 @@ def test_another_record_makes_the_docs_stale(name: str, copy: Path) -> None:
     try:
         path.write_text(json.dumps(moved(json.loads(before))))
         assert any(line.startswith("docs/") for line in pages.stale(copy))
+    finally:
+        path.write_text(before)
+
+
+@pytest.mark.parametrize("version", RECORDED.rocksdbs())
+def test_another_result_with_a_rocksdb_makes_the_docs_stale(version: str, copy: Path) -> None:
+    path = copy / "runs" / "compat" / f"{version}.json"
+    before = path.read_text()
+    try:
+        document = json.loads(before)
+        assert document["passed"]
+        document["steps"][-1]["exit"] = 1
+        path.write_text(json.dumps(document))
+        assert any(line.startswith("docs/LIBRARY.md:") for line in pages.stale(copy))
     finally:
         path.write_text(before)
 
