@@ -328,10 +328,7 @@ Status File::push_out() {
 
 Status File::write_out() {
   if (volume_->impl_->failure().has_failed()) return Status::ok();
-  const std::lock_guard lock(inode_->write_mutex);
-  Status status = volume_->impl_->write_back().push(*inode_, WriteBack::Tail::whole_pages);
-  if (status) status = volume_->impl_->write_back().wait(*inode_);
-  return volume_->impl_->failure().status_for_caller(std::move(status));
+  return volume_->impl_->failure().status_for_caller(volume_->impl_->write_back().write_out(*inode_));
 }
 
 Status File::sync() {

@@ -76,6 +76,21 @@ Status WriteBack::sync(Inode& inode) {
   return status;
 }
 
+Status WriteBack::write_out(Inode& inode) {
+  const std::lock_guard one_at_a_time(inode.sync_mutex);
+  InFlight flight;
+  std::vector<Io> ios;
+  {
+    const std::lock_guard write_lock(inode.write_mutex);
+    flight = std::exchange(inode.in_flight, InFlight());
+    ios = take_dirty(inode, Tail::whole_pages, ~std::uint64_t{0});
+    inode.unflushed = inode.unflushed || !ios.empty();
+  }
+  Status status = submit(flight, ios, options_.outstanding_bytes);
+  const Status waited = wait(flight);
+  return status ? waited : status;
+}
+
 Status WriteBack::close(const std::shared_ptr<Inode>& inode) {
   inode->closed = true;
   if (options_.closed_dirty_bytes > 0) {

@@ -1,8 +1,8 @@
 // Writes dirty pages back, as a kernel's page cache and its flusher threads do for the files of a volume. The rules are
 // those of fs/volume.h under "Buffered" and "Direct".
 //
-// Every method on a file REQUIRES that its pages have a place on the drive and, except for sync(), that its write_mutex
-// is held and its mutex is not.
+// Every method on a file REQUIRES that its pages have a place on the drive and, except for sync() and write_out(), that
+// its write_mutex is held and its mutex is not.
 #pragma once
 
 #include <atomic>
@@ -41,6 +41,9 @@ class WriteBack {
   // Writes back what was written before, waits, and has the drive flush its cache. Other threads may write meanwhile.
   // REQUIRES: the caller holds none of the file's locks
   Status sync(Inode& inode);
+  // Writes back whole pages that were written before, and waits. Other threads may write meanwhile.
+  // REQUIRES: the caller holds none of the file's locks
+  Status write_out(Inode& inode);
   // Called by the last writer's close. Does not wait: the remaining pages are written back during later writes of other
   // files, or stay in memory within closed_dirty_bytes.
   Status close(const std::shared_ptr<Inode>& inode);

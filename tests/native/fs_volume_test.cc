@@ -89,6 +89,30 @@ TEST_F(VolumeTest, WritesContinueDuringASync) {
   EXPECT_EQ(device_.of(Opcode::flush).size(), 2U);
 }
 
+TEST_F(VolumeTest, WritesContinueWhilePagesAreWrittenOut) {
+  auto file = create("/a");
+  ASSERT_TRUE(file->write(0, 4096, Access::buffered));
+  device_.fate = [&](const Io&) {
+    EXPECT_TRUE(file->write(4096, 100, Access::buffered));
+    return Fault::none;
+  };
+  ASSERT_TRUE(file->write_out());
+  device_.fate = [](const Io&) { return Fault::none; };
+  EXPECT_EQ(device_.bytes(Opcode::write), 4096U);
+  EXPECT_TRUE(device_.of(Opcode::flush).empty());
+  ASSERT_TRUE(file->sync());  // of both
+  EXPECT_EQ(device_.bytes(Opcode::write), 8192U);
+  EXPECT_EQ(device_.of(Opcode::flush).size(), 1U);
+}
+
+TEST_F(VolumeTest, AFailedWriteIsReportedByTheCallThatWritesItOut) {
+  auto file = create("/a");
+  ASSERT_TRUE(file->write(0, 4096, Access::buffered));
+  device_.fate = [](const Io& io) { return io.op == Opcode::write ? Fault::media : Fault::none; };
+  EXPECT_FALSE(file->write_out());
+  device_.fate = [](const Io&) { return Fault::none; };
+}
+
 TEST_F(VolumeTest, SyncOfACleanFileDoesNothing) {
   auto file = create("/a");
   ASSERT_TRUE(file->write(0, 4096, Access::buffered));
