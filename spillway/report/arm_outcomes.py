@@ -20,15 +20,15 @@ Document = dict[str, Any]
 
 # Phases without operations of the user's: they wait until the engine has no background work left.
 SETTLING = ("settle", "waitforcompaction")
-ADOC, ROCKSDB, SPILLWAY = "adoc", "rocksdb", "spillway"
+ADOC, FLOW_CONTROL, ROCKSDB, SPILLWAY = "adoc", "flow-control", "rocksdb", "spillway"
 
 
 @dataclass(frozen=True)
 class StallHandling:
     """How an arm handles write stalls, by its plan."""
 
-    system: str  # rocksdb, adoc, spillway, or another engine's name
-    slowdown: bool  # RocksDB may slow its writers down before it stops them
+    system: str  # rocksdb, adoc, flow-control, spillway, or another engine's name
+    slowdown: bool  # RocksDB, or the limit of flow control, may slow writers down before they are stopped
     threads: int | None  # compactions at once, at most
     rollback: str  # of spillway; else empty
 
@@ -51,7 +51,7 @@ def stall_handling_of(plan: Document, name: str) -> StallHandling:
     adoc = {**shared.get("adoc", {}), **own.get("adoc", {})} if policy == ADOC else {}
     return StallHandling(
         system=store if store != ROCKSDB or stock else policy,
-        slowdown=store == ROCKSDB and policy != "no-slowdown" and _slows_down(options),
+        slowdown=store == ROCKSDB and (policy == FLOW_CONTROL or (policy != "no-slowdown" and _slows_down(options))),
         threads=_compaction_threads(options, adoc),
         rollback=str(spill.get("rollback", "")) if store == SPILLWAY else "",
     )

@@ -16,6 +16,7 @@ from spillway.report.charts import Clock
 from spillway.report.claims import Claim, bill_rows, claims
 from spillway.report.comparison import comparison_panels, diverted_spans
 from spillway.report.page import render
+from spillway.report.panels import arm_panels
 from spillway.rundir.directory import ArmRecord
 
 PLAN = """
@@ -80,6 +81,8 @@ def test_stall_handling_is_read_from_the_plan() -> None:
     plan["engine"]["options"] |= {"level0_slowdown_writes_trigger": "36", "max_background_compactions": "2"}
     assert stall_handling_of(plan, "adoc-1") == StallHandling("adoc", False, 2, "")
     assert stall_handling_of({}, "alone") == StallHandling("rocksdb", True, None, "")
+    plan["arms"][2]["engine"] = {"policy": "flow-control"}  # which puts RocksDB's own triggers out of reach
+    assert stall_handling_of(plan, "adoc-1") == StallHandling("flow-control", True, 2, "")
 
 
 @pytest.mark.parametrize(("jobs", "threads"), [(1, 1), (2, 1), (3, 2), (5, 4), (8, 6), (20, 15)])
@@ -126,6 +129,16 @@ def test_seconds_of_several_samples_are_whole_ones() -> None:
     tenths = [{**a_second((i + 1) / 10, 10 if i == 9 else 0), "dt_s": 0.1} for i in range(10)]
     (alone,) = outcomes_of_arms({}, [replace(record, rows=tenths)])
     assert (alone.outcomes[0].zero_seconds, alone.outcomes[0].slowest_second) == (0, 10)
+
+
+def test_a_limit_on_writes_has_a_panel_where_there_was_one() -> None:
+    limits = (0.0, 2e6, 1e6)
+    rows = [a_second(i + 1.0, 100, write_limit_bytes_s=limit) for i, limit in enumerate(limits)]
+    limited, free = (replace(arm("one", [100.0] * 3), rows=each) for each in (rows, rows[:1]))
+    (panel,) = [each for each in arm_panels(limited, Clock(3)) if each.key == "write-limit"]
+    drawn = panel.figure.renderers[0].data_source.data["write_limit_bytes_s"]
+    assert [value if value == value else None for value in drawn] == [None, 2.0, 1.0]
+    assert not [each for each in arm_panels(free, Clock(3)) if each.key == "write-limit"]
 
 
 def test_claims_are_measured_against_what_is_wanted() -> None:
