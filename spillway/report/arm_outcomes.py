@@ -268,6 +268,15 @@ def over(arm: ArmOutcomes, figure: Figure) -> Spread | None:
     return spread(figure(each) for each in arm.outcomes)
 
 
+def best_of(rivals: Sequence[ArmOutcomes], figure: Figure, pick: Callable[..., float]) -> list[float | None]:
+    """The best of several arms' figures in each repetition that all of them have; None where one is not known.
+
+    ``pick``: max or min, whichever is better."""
+    rows = zip(*(each.outcomes for each in rivals), strict=False)
+    values = ([figure(outcome) for outcome in row] for row in rows)
+    return [None if None in row else pick(value for value in row if value is not None) for row in values]
+
+
 def against(one: ArmOutcomes, other: ArmOutcomes, figure: Figure) -> Spread | None:
     """One arm's figure as a multiple of another's, repetition by repetition, as they ran in turns on the same
     machine."""
