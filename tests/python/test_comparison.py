@@ -85,6 +85,20 @@ def test_stall_handling_is_read_from_the_plan() -> None:
     assert stall_handling_of(plan, "adoc-1") == StallHandling("flow-control", True, 2, "")
 
 
+def test_rocksdb_with_other_levels_is_a_rival_of_its_own() -> None:
+    """The paper's claims are about RocksDB, and the best rival may be this one."""
+    plan = tomllib.loads(PLAN)
+    plan["engine"]["options"]["target_file_size_base"] = "4096"
+    plan["arms"].append({"name": "small", "engine": {"options": {"target_file_size_base": "512"}}})
+    plan["arms"].append({"name": "same", "engine": {"options": {"target_file_size_base": 4096}}})
+    assert stall_handling_of(plan, "small") == StallHandling("rocksdb, other levels", True, 1, "")
+    assert stall_handling_of(plan, "same") == stall_handling_of(plan, "rocksdb-1")
+    arms = [arm("rocksdb-1", [100.0] * 4, 4), arm("small", [110.0] * 4, 4), arm("spillway-1", [120.0] * 4, 4)]
+    rows = claims(outcomes_of_arms(plan, arms), "A")
+    assert found(rows, "write throughput", "spillway-1 : the best rival").measured == "1.09×"
+    assert not [row for row in rows if row.arms == "spillway-1 : small"]
+
+
 @pytest.mark.parametrize(("jobs", "threads"), [(1, 1), (2, 1), (3, 2), (5, 4), (8, 6), (20, 15)])
 def test_rocksdb_makes_flushes_and_compactions_of_its_jobs(jobs: int, threads: int) -> None:
     plan = {"engine": {"options": {"max_background_jobs": str(jobs)}}}
