@@ -11,6 +11,7 @@ from spillway.plan.keys import (
     ARM_KEYS,
     ENGINE_SETTINGS,
     OF_SOME_ARRIVALS,
+    POLICY_TABLES,
     optional_size,
     size,
     size_of_a_page,
@@ -64,7 +65,7 @@ class Arm:
         for table in ENGINE_SETTINGS.get(get["engine.name"], ()):
             if table == "policy":
                 engine[table] = get["engine.policy"]
-            elif table != "adoc" or get["engine.policy"] == "adoc":
+            elif POLICY_TABLES.get(table, get["engine.policy"]) == get["engine.policy"]:
                 own = settings_of(table)
                 engine[table] = {own[key]: get[key] for key in own if get[key] is not None}
         return engine

@@ -27,6 +27,7 @@ from spillway.plan.keys import (
     OF_SOME_WORKLOADS,
     OPEN_TABLES,
     PHASE_KEYS,
+    POLICY_TABLES,
     PROCEDURES,
     WAITS,
 )
@@ -223,16 +224,16 @@ def _of_file_system(key: str, run: RunKeys) -> NoEffect | None:
 
 def _of_engine(key: str, run: RunKeys) -> NoEffect | None:
     here = f'engine.name is "{run["engine.name"]}"'
-    table = ".".join(key.split(".")[:2])
-    owner = {"policy": "rocksdb", "adoc": "rocksdb", "spill": "spillway", "vlog": "leveldb-vlog"}.get(
-        table.removeprefix("engine.")
-    )
+    table = key.split(".")[1]
+    of_rocksdb = dict.fromkeys(("policy", *POLICY_TABLES), "rocksdb")
+    owner = {**of_rocksdb, "spill": "spillway", "vlog": "leveldb-vlog"}.get(table)
     if owner is None:
         return None
     if run["engine.name"] != owner:
         return NoEffect(f"the engine {owner}", here, f'set engine.name = "{owner}"')
-    if table == "engine.adoc" and run["engine.policy"] != "adoc":
-        return NoEffect('engine.policy = "adoc"', f'engine.policy is "{run["engine.policy"]}"', "set that")
+    policy = POLICY_TABLES.get(table, run["engine.policy"])
+    if run["engine.policy"] != policy:
+        return NoEffect(f'engine.policy = "{policy}"', f'engine.policy is "{run["engine.policy"]}"', "set that")
     if key in ("engine.vlog.gc_garbage_ratio", "engine.vlog.gc_free_ratio") and run["engine.vlog.gc"] is False:
         return NoEffect("engine.vlog.gc", "that is false", "set it to true")
     if key == "engine.vlog.gc_free_ratio" and run.on_directory and not run.is_watched:

@@ -39,7 +39,9 @@ WORKLOADS = (
 # Engines by name, as native/engine/factory/factory.cc knows them; a build may lack some, which it says itself.
 ENGINES = ("rocksdb", "spillway", "raw", "leveldb", "leveldb-vlog", "wiredtiger")
 # What RocksDB does as a write stall comes near.
-POLICIES = ("slowdown", "no-slowdown", "adoc")
+POLICIES = ("slowdown", "no-slowdown", "adoc", "flow-control")
+# Tables of settings that belong to one policy: their name → the policy's.
+POLICY_TABLES = {"adoc": "adoc", "flow_control": "flow-control"}
 # The talk's four ways to the start of a test (B4, B14): initial.kind of the drive before it was
 # partitioned, and initial.partition.
 PROCEDURES = {
@@ -237,6 +239,12 @@ ARM_KEYS: dict[str, Key] = {
     "engine.adoc.most_jobs": Key(20, whole(1)),
     "engine.adoc.least_buffer": Key("64MiB", size),
     "engine.adoc.most_buffer": Key("512MiB", size),
+    "engine.flow_control.memtables": Key(5, whole(1)),  # this and the next five: TiKV's
+    "engine.flow_control.l0_files": Key(20, whole(1)),
+    "engine.flow_control.soft_pending": Key("192GiB", size),
+    "engine.flow_control.hard_pending": Key("1024GiB", size),
+    "engine.flow_control.least_bytes_s": Key(16 * 2**10, whole(1)),
+    "engine.flow_control.most_bytes_s": Key(200 * 2**20, whole(1)),
     "engine.spill.store": Key("region", one_of("region", "kv")),
     "engine.spill.rollback": Key("adaptive", one_of("adaptive", "eager", "lazy", "off")),
     "engine.spill.capacity": Key("4GiB", size),  # this and the others: native/spill/include/spillway/options.h
@@ -261,7 +269,11 @@ ARM_KEYS: dict[str, Key] = {
     "steady.tests": Key(None, optional(names_of(*STEADY_TESTS))),
 }
 # What each engine has besides its options: of the keys above, `engine.policy` and the tables `engine.NAME`.
-ENGINE_SETTINGS = {"rocksdb": ("policy", "adoc"), "spillway": ("policy", "spill"), "leveldb-vlog": ("vlog",)}
+ENGINE_SETTINGS = {
+    "rocksdb": ("policy", *POLICY_TABLES),
+    "spillway": ("policy", "spill"),
+    "leveldb-vlog": ("vlog",),
+}
 OPEN_TABLES = ("drive.set", "engine.options", "ycsb")
 
 # How the operations of an open loop arrive, and the keys of a phase that belong to one of these alone.

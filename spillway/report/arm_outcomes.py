@@ -20,15 +20,25 @@ Document = dict[str, Any]
 
 # Phases without operations of the user's: they wait until the engine has no background work left.
 SETTLING = ("settle", "waitforcompaction")
-ADOC, ROCKSDB, SPILLWAY = "adoc", "rocksdb", "spillway"
+ADOC, FLOW_CONTROL, ROCKSDB, SPILLWAY = "adoc", "flow-control", "rocksdb", "spillway"
+
+# RocksDB whose levels are made otherwise than those of the plan's first RocksDB: a rival of its own, such as vLSM's.
+OTHER_LEVELS = "rocksdb, other levels"
+_LEVELS = (
+    "target_file_size_base",
+    "level0_file_num_compaction_trigger",
+    "max_bytes_for_level_base",
+    "max_bytes_for_level_multiplier",
+    "max_bytes_for_level_multiplier_additional",
+)
 
 
 @dataclass(frozen=True)
 class StallHandling:
     """How an arm handles write stalls, by its plan."""
 
-    system: str  # rocksdb, adoc, spillway, or another engine's name
-    slowdown: bool  # RocksDB may slow its writers down before it stops them
+    system: str  # rocksdb, adoc, flow-control, spillway, OTHER_LEVELS, or another engine's name
+    slowdown: bool  # RocksDB, or the limit of flow control, may slow writers down before they are stopped
     threads: int | None  # compactions at once, at most
     rollback: str  # of spillway; else empty
 
@@ -43,18 +53,38 @@ class StallHandling:
 def stall_handling_of(plan: Document, name: str) -> StallHandling:
     """Of the arm ``name``, from the resolved plan of its run."""
     arm: Document = next((each for each in plan.get("arms", []) if each.get("name") == name), {})
-    own, shared = arm.get("engine", {}), plan.get("engine", {})
-    engine = {**shared, **own}
-    options, spill = ({**shared.get(table, {}), **own.get(table, {})} for table in ("options", "spill"))
+    engine = _engine_of(plan, arm)
+    options, spill = engine.get("options", {}), engine.get("spill", {})
     policy = str(engine.get("policy", "slowdown"))
-    store, stock = str(engine.get("name", ROCKSDB)), policy in ("slowdown", "no-slowdown")
-    adoc = {**shared.get("adoc", {}), **own.get("adoc", {})} if policy == ADOC else {}
+    store, stock = str(engine.get("name", ROCKSDB)), policy in _STOCK
+    adoc = engine.get("adoc", {}) if policy == ADOC else {}
+    system = store if store != ROCKSDB or stock else policy
     return StallHandling(
-        system=store if store != ROCKSDB or stock else policy,
-        slowdown=store == ROCKSDB and policy != "no-slowdown" and _slows_down(options),
+        system=OTHER_LEVELS if system == ROCKSDB and _has_other_levels(plan, options) else system,
+        slowdown=store == ROCKSDB and (policy == FLOW_CONTROL or (policy != "no-slowdown" and _slows_down(options))),
         threads=_compaction_threads(options, adoc),
         rollback=str(spill.get("rollback", "")) if store == SPILLWAY else "",
     )
+
+
+_STOCK = ("slowdown", "no-slowdown")  # policies of RocksDB by itself
+
+
+def _engine_of(plan: Document, arm: Document) -> Document:
+    """An arm's ``engine`` with what the plan says for all arms, its tables too."""
+    shared, own = plan.get("engine", {}), arm.get("engine", {})
+    tables = {name: {**value, **own.get(name, {})} for name, value in shared.items() if isinstance(value, dict)}
+    return {**shared, **own, **tables}
+
+
+def _has_other_levels(plan: Document, options: Document) -> bool:
+    """Whether levels are made otherwise than in the first arm of RocksDB by itself."""
+    engines = (_engine_of(plan, each) for each in plan.get("arms", []))
+    stock = (
+        each for each in engines if each.get("name", ROCKSDB) == ROCKSDB and each.get("policy", "slowdown") in _STOCK
+    )
+    first = next(stock, {}).get("options", options)
+    return any(str(options.get(name)) != str(first.get(name)) for name in _LEVELS)
 
 
 def _compaction_threads(options: Document, adoc: Document) -> int | None:
@@ -266,6 +296,15 @@ def spread(values: Iterable[float | None]) -> Spread | None:
 def over(arm: ArmOutcomes, figure: Figure) -> Spread | None:
     """A figure of an arm over its repetitions."""
     return spread(figure(each) for each in arm.outcomes)
+
+
+def best_of(rivals: Sequence[ArmOutcomes], figure: Figure, pick: Callable[..., float]) -> list[float | None]:
+    """The best of several arms' figures in each repetition that all of them have; None where one is not known.
+
+    ``pick``: max or min, whichever is better."""
+    rows = zip(*(each.outcomes for each in rivals), strict=False)
+    values = ([figure(outcome) for outcome in row] for row in rows)
+    return [None if None in row else pick(value for value in row if value is not None) for row in values]
 
 
 def against(one: ArmOutcomes, other: ArmOutcomes, figure: Figure) -> Spread | None:

@@ -365,7 +365,24 @@ def _spill_store(arm: ArmRecord, clock: Clock, spans: Sequence[series.Stall]) ->
 
 
 def _policy(arm: ArmRecord, clock: Clock) -> list[Panel]:
-    """What a policy such as ADOC's made of RocksDB's settings, where it changed them."""
+    """What a policy changed: of RocksDB's settings, as ADOC does, or the limit on writes, as flow control does."""
+    return [*_policy_settings(arm, clock), *_write_limit(arm, clock)]
+
+
+def _write_limit(arm: ArmRecord, clock: Clock) -> list[Panel]:
+    """The limit of flow control, where there was one; 0 in a row stands for none."""
+    name = "write_limit_bytes_s"
+    if not any(row.get(name) for row in arm.rows):
+        return []
+    columns = series.largest(series.fine(arm.rows), (name,))
+    columns[name] = [value / 1e6 if value else None for value in columns[name]]
+    drawn = [Line(name, "limit on writes", style.ORANGE, 1.6)]
+    plot = charts.steps(clock.chart("MB/s", height=charts.HALF_HEIGHT), columns, drawn, "0,0.0", "MB/s")
+    caption = "The rate that flow control let writers have, in MB/s. Where there is no line, it did not limit them."
+    return [Panel("write-limit", "Limit on writes", caption, plot, [Mark(drawn[0].label, drawn[0].colour)], wide=False)]
+
+
+def _policy_settings(arm: ArmRecord, clock: Clock) -> list[Panel]:
     names = ("background_jobs", "write_buffer_bytes")
     if all(len({row.get(name) for row in arm.rows}) < 2 for name in names):
         return []

@@ -17,9 +17,10 @@ from spillway.suite import Suite
 from spillway.suite.claims import Claim
 from spillway.suite.document import SuitePlan
 from spillway.suite.laws import OnProgress, Simulated, laws_of
+from spillway.suite.measured import measured_of
 from spillway.suite.scale import factor_in_words
 from spillway.suite.state import left_out_in_words, reported, state_of
-from spillway.suite.verdicts import VERDICTS, Judged, as_csv, judge_all, measured_of, runs_by_law, tallies
+from spillway.suite.verdicts import VERDICTS, Judged, as_csv, judge_all, runs_by_law, tallies
 
 Document = dict[str, Any]
 

@@ -57,6 +57,15 @@ FIGURES: dict[str, Callable[[Document], float | None]] = {
     "latency_p99_us": lambda summary: (summary.get("latency_us") or {}).get("p99"),
     "share_in_stalls": lambda s: ratio((s.get("stalls") or {}).get("seconds"), s.get("duration_s")),
 }
+# Figures in which the best of several arms has the highest value, and those in which it has the lowest. In others no
+# arm is the best.
+MORE_IS_BETTER = {name for name in FIGURES if name.endswith(("throughput_ops_s", "user_mb_s"))}
+LESS_IS_BETTER = {
+    name
+    for name in FIGURES
+    if name.endswith(("wa_app", "wa_device", "wa_total"))
+    or name.startswith(("latency_", "space_amplification", "flash_bytes_", "share_in_stalls"))
+}
 STEADY = "steady_"  # begins the names of figures of the steady part; of all that was measured where there is none
 BURST = "burst_"  # of the burst before it; none where there is none
 TRENDS = ("falls", "rises", "flat")
@@ -78,12 +87,18 @@ class Place:
     arm: str
     at: dict[str, Any]
     figure: str
-    against: str = ""  # the figure is divided by this arm's at the same point
+    against: tuple[str, ...] = ()  # the figure is divided by this arm's at the same point, or the best of these arms'
+    rivals: tuple[str, ...] = ()  # of a term: it is of the best of these, in each repetition
 
     @property
     def terms(self) -> "tuple[Place, ...]":
-        """The figures that it is made of: its own, and that of the arm that it is divided by."""
-        return (replace(self, against=""), replace(self, arm=self.against, against="")) if self.against else (self,)
+        """The figures that it is made of: its own, and that of the arm or of the best arm that it is divided by."""
+        if not self.against:
+            return (self,)
+        own = replace(self, against=())
+        if len(self.against) == 1:
+            return own, replace(own, arm=self.against[0])
+        return own, replace(own, arm=f"the best of {', '.join(self.against)}", rivals=self.against)
 
 
 @dataclass(frozen=True)
@@ -245,21 +260,38 @@ def _kind(table: Document, where: str, unmeasured: bool) -> str:
         raise SpillwayError(
             f"{where}: along names the axis of a trend, a least_at or a most_at, and goes with them only."
         )
+    if relation and isinstance(table.get("against"), list):
+        raise SpillwayError(f"{where}: {kind} is of several points, and the best of several arms is of one.")
     if relation and "over" in table:
         raise SpillwayError(f"{where}: over divides one figure by another, and {kind} is of several; leave it out.")
     return kind
 
 
 def _place(table: Document, where: str, plans: Sequence[str]) -> Place:
-    for key in ("plan", "arm", "figure", "against"):
+    for key in ("plan", "arm", "figure"):
         text(table.get(key, ""), f"{where}: {key}")
     if table["plan"] not in plans:
         raise SpillwayError(f"{where}: plan is {table['plan']!r}, no plan of the suite{nearest(table['plan'], plans)}")
     one_of(*FIGURES)(table["figure"], f"{where}: figure")
-    against = table.get("against", "")
-    if against and against == table["arm"]:
-        raise SpillwayError(f"{where}: against is {against!r}, the arm itself; name another.")
-    return Place(table["plan"], table["arm"], _at(table, where), table["figure"], against)
+    return Place(table["plan"], table["arm"], _at(table, where), table["figure"], _against(table, where))
+
+
+def _against(table: Document, where: str) -> tuple[str, ...]:
+    """The arm that a figure is divided by, or the arms of which the best one is."""
+    given = table.get("against", "")
+    if not isinstance(given, list):
+        name = text(given, f"{where}: against")
+        names = [name] if name else []
+    elif len(given) < 2 or len(set(map(str, given))) < len(given):
+        raise SpillwayError(f"{where}: against is {given!r}; it takes an arm, or two or more arms to take the best of.")
+    else:
+        names = [text(each, f"{where}: against") for each in given]
+    if table["arm"] in names:
+        raise SpillwayError(f"{where}: against is {given!r}, the arm itself; name another.")
+    figure = table["figure"]
+    if len(names) > 1 and figure not in MORE_IS_BETTER | LESS_IS_BETTER:
+        raise SpillwayError(f"{where}: against lists several arms, and of {figure} none is the best; name one arm.")
+    return tuple(names)
 
 
 def _over(table: Any, place: Place, where: str, plans: Sequence[str]) -> Place | None:
@@ -268,7 +300,8 @@ def _over(table: Any, place: Place, where: str, plans: Sequence[str]) -> Place |
         return None
     if not isinstance(table, dict) or not table or any(key not in _OVER for key in table):
         raise SpillwayError(f"{where}: over is {table!r}; it takes a table with one or more of {', '.join(_OVER)}.")
-    own = {"plan": place.plan, "arm": place.arm, "figure": place.figure, "against": place.against}
+    against = list(place.against) if len(place.against) > 1 else "".join(place.against)
+    own = {"plan": place.plan, "arm": place.arm, "figure": place.figure, "against": against}
     return _place({**own, **table, "at": {**place.at, **_at(table, f"{where}: over")}}, f"{where}: over", plans)
 
 

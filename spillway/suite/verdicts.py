@@ -12,14 +12,13 @@ import io
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from statistics import median
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from spillway.figures.lifetime import plain
 from spillway.quantity import human_bytes
-from spillway.suite.claims import BURST, FIGURES, FLAT, STEADY, Claim, Place
-from spillway.suite.law import Law
+from spillway.suite.claims import BURST, FLAT, STEADY, Claim, Place
+from spillway.suite.measured import Measured, best_of, digits
 
 Document = dict[str, Any]
 Verdict = Literal["reproduced", "differs", "calibrated", "not measured"]
@@ -29,56 +28,6 @@ VERDICTS: tuple[Verdict, ...] = ("reproduced", "differs", "calibrated", "not mea
 BY_LAW = ("wa_app", "wa_total")  # they depend on how much data there is; the latter's wa_device is as it was measured
 MARGIN = 0.02  # relative: what has no repetitions is more than a bound when it is so by more. Source: guess
 COLUMNS = ("claim", "statement", "published", "ours", "basis", "verdict", "why")  # of claims.csv
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A run of a plan as claims see it: its arm, its point in the original's sizes, its finished repetitions."""
-
-    arm: str
-    point: Mapping[str, Any]
-    finished: Sequence[Document]
-    failure: str = ""
-    law: Law | None = None  # what it would have come to at the original's size
-    scaled: bool = False
-    name: str = ""  # of the run
-
-    def figures(self, name: str) -> list[float]:
-        """Of the repetitions that were finished; what is no number is no figure, and no bound would hold it."""
-        values = [FIGURES[name](each) for each in self.finished]
-        return [value for value in values if value is not None and math.isfinite(value)]
-
-    def figure(self, name: str) -> float | None:
-        """The median over the repetitions that were finished."""
-        known = self.figures(name)
-        return median(known) if known else None
-
-    def spread(self, name: str) -> float | None:
-        """From the lowest to the highest repetition, over the median; None where there are not several."""
-        known = self.figures(name)
-        return (max(known) - min(known)) / abs(median(known)) if len(known) > 1 and median(known) else None
-
-    def lifetime(self, name: str) -> float | None:
-        """A figure of ``spillway.figures.lifetime``, the median over the repetitions that were finished."""
-        values = [(each.get("lifetime") or {}).get(name) for each in self.finished]
-        known = [value for value in values if value is not None]
-        return median(known) if known else None
-
-    def by_law(self, name: str) -> float | None:
-        """The figure at the original's size; None where no law agrees with what was measured."""
-        measured, wa_app = self.figure(name), self.figure("wa_app")
-        if measured is None or not wa_app or self.law is None or self.law.at_original is None:
-            return None
-        return measured / wa_app * self.law.at_original if self.law.agrees_with(wa_app) else None
-
-    @property
-    def of_the_law(self) -> str:
-        """How the law compares with what was measured; empty where there is none."""
-        wa_app = self.figure("wa_app")
-        if self.law is None or not wa_app:
-            return ""
-        share = self.law.at_scale / wa_app - 1
-        return f"the law says {digits(self.law.at_scale)} of this scale's wa_app, {digits(wa_app)} ({share:+.0%})"
 
 
 @dataclass(frozen=True)
@@ -142,25 +91,6 @@ class _Unsteady(_Missing):
     """The claim is about the burst of a run that is not steady."""
 
 
-def measured_of(
-    arms: Mapping[str, Document],
-    point_of: Mapping[str, Mapping[str, Any]],
-    law_of: Mapping[str, Law],
-    scaled: bool = False,
-) -> list[Measured]:
-    """The runs of a summary's ``arms``; ``point_of`` has their points in the original's sizes, ``law_of`` laws."""
-    found = []
-    for name, summary in arms.items():
-        ended = summary.get("repetitions") or [
-            dict(summary["standing"]) | summary
-        ]  # of one name, such as kept, the summary's
-        finished = [each for each in ended if each.get("complete")]
-        failure = next((each["failure"] for each in ended if each.get("failure")), "")
-        arm, point = summary.get("of") or name, point_of.get(name, {})
-        found.append(Measured(arm, point, finished, failure, law_of.get(name), scaled, name))
-    return found
-
-
 def runs_by_law(claim: Claim, results: Results) -> list[tuple[str, str]]:
     """The runs, as plan and name, whose law the claim would take; none where it takes none."""
     if any(place.figure not in BY_LAW for place in claim.places):
@@ -206,7 +136,8 @@ def _figure(claim: Claim, results: Results) -> Judged:
     said = f"{digits(ours)}{' (simulated)' if read.basis == 'simulated' else ''}"
     why = off[0] and {-1: claim.why_below, 1: claim.why_above}[off[1]]
     beneath = _beneath(terms) if off[0] and claim.place.against else []
-    return _judged(claim, said, read, off, (why, parts, *beneath, *_not_steady(terms)), runs)
+    rivals = [run.name for place, run in terms if place.rivals]
+    return _judged(claim, said, read, off, (why, parts, *rivals, *beneath, *_not_steady(terms)), runs)
 
 
 def _ratio(claim: Claim, values: Sequence[float]) -> float:
@@ -420,6 +351,14 @@ def _along(points: Sequence[Any], values: Sequence[float]) -> str:
 
 
 def _one(place: Place, results: Results) -> Measured:
+    if place.rivals:
+        runs = [_one(replace(place, arm=arm, rivals=()), results) for arm in place.rivals]
+        for run in runs:
+            _known(place, run)
+        best = best_of(runs, place.figure, place.arm)
+        if best is None:
+            raise _Missing(f"{place.plan} has not the same repetitions of {', '.join(place.rivals)}")
+        return best
     found = [each for each in results[place.plan] if _is_at(place, each)]
     if len(found) != 1:
         what = ", ".join([place.arm, *(f"{key} = {value}" for key, value in place.at.items())])
@@ -434,11 +373,6 @@ def _fitting(place: Place, runs: Sequence[Measured], claim: Claim) -> list[Measu
 
 def _is_at(place: Place, run: Measured) -> bool:
     return run.arm == place.arm and all(run.point.get(key) == value for key, value in place.at.items())
-
-
-def digits(value: float) -> str:
-    """Three significant digits."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def as_csv(judged: Iterable[Judged]) -> str:

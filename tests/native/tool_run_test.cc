@@ -236,6 +236,15 @@ TEST_F(ToolRun, RefusesWithAReasonAndLeavesNoFiles) {
        },
        "engine.adoc.least_jobs is 5: choose 1 to engine.adoc.most_jobs = 4"},
       {[](Json& r) {
+         r["engine"]["flow_control"] = {{"soft_pending_bytes", 4}, {"hard_pending_bytes", 4}};
+         r["engine"]["policy"] = "flow-control";
+       },
+       "engine.flow_control.soft_pending_bytes is 4: choose less than engine.flow_control.hard_pending_bytes = 4"},
+      {[](Json& r) {
+         r["engine"]["flow_control"] = {{"l0_file", 2}};
+       },
+       "engine.flow_control.l0_file is not a setting of this engine, the nearest is engine.flow_control.l0_files"},
+      {[](Json& r) {
          r["engine"] = {{"name", "spillway"}, {"spill", {{"rollback", "eagr"}}}};
        },
        "engine.spill.rollback \"eagr\" is not known; did you mean eager?"},

@@ -20,7 +20,12 @@ from spillway.quantity import parse_size
 from spillway.ssd.simulate import WRITES_CAPACITIES, WorkChoice
 
 # Of the engines' own tables in a plan: the structs whose initialisers are the defaults.
-STRUCTS = {"spill": ("SpillOptions", "DivertPolicy"), "adoc": ("AdocOptions",), "vlog": ("CollectorOptions",)}
+STRUCTS = {
+    "spill": ("SpillOptions", "DivertPolicy"),
+    "adoc": ("AdocOptions",),
+    "flow_control": ("FlowControlOptions",),
+    "vlog": ("CollectorOptions",),
+}
 # The native side makes these of the drive; a plan that says nothing leaves them to it.
 BY_THE_DRIVE = {"vlog.segment_bytes"}
 # Tables of a plan, and the structs that have a field for each of their keys.

@@ -16,7 +16,7 @@ from spillway.errors import SpillwayError
 from spillway.plan.arm import by_keys_of_a_plan
 from spillway.plan.document import load_plan
 from spillway.plan.dotted import flatten
-from spillway.plan.keys import ARM_KEYS, OF_SOME_ARRIVALS, OPEN_TABLES, PHASE_KEYS, PLAN_KEYS, WORKLOADS
+from spillway.plan.keys import ARM_KEYS, OF_SOME_ARRIVALS, OPEN_TABLES, PHASE_KEYS, PLAN_KEYS, POLICIES, WORKLOADS
 
 
 def write(plan_file: Path, text: str) -> Path:
@@ -95,6 +95,25 @@ def test_policies_are_chosen_by_name(plan_file: Path, validator: Callable[..., D
     assert (other["engine"]["policy"], "adoc" in other["engine"]) == ("no-slowdown", False)
     for request in (adoc, other):
         validator("run.request.schema.json").validate(request)
+
+
+def test_a_policy_has_its_own_table_and_no_others(
+    plan_file: Path, validator: Callable[..., Draft202012Validator]
+) -> None:
+    arms = '\n[[arms]]\nname = "A"\n"engine.policy" = "flow-control"\n[[arms]]\nname = "B"\n"engine.policy" = "adoc"\n'
+    arms = PLAN + '[engine.flow_control]\nsoft_pending = "12GiB"\nhard_pending = "64GiB"\n' + arms
+    flow, adoc = (arm.request(Path("/data"), 1) for arm in load_plan(write(plan_file, arms)).arms)
+    assert flow["engine"]["flow_control"] == {
+        "memtables": 5, "l0_files": 20, "soft_pending_bytes": 12 * 2**30, "hard_pending_bytes": 64 * 2**30,
+        "least_bytes_s": 16384, "most_bytes_s": 209715200,
+    }  # fmt: skip
+    assert "adoc" not in flow["engine"] and "flow_control" not in adoc["engine"]
+    validator("run.request.schema.json").validate(flow)
+
+
+def test_plans_and_the_contract_know_the_same_policies() -> None:
+    engine = json.loads((ROOT / "contract/run.request.schema.json").read_text())["properties"]["engine"]
+    assert list(POLICIES) == engine["properties"]["policy"]["enum"]
 
 
 def test_plans_and_the_contract_know_the_same_workloads_and_keys_of_a_phase() -> None:

@@ -24,6 +24,9 @@ VALUES: dict[str, object] = {
     "fs.writeback_bytes": 8192, "fs.closed_dirty_bytes": 4096,
     "engine.policy": '"no-slowdown"', "engine.adoc.interval_ms": 5, "engine.adoc.least_jobs": 3,
     "engine.adoc.most_jobs": 9, "engine.adoc.least_buffer": '"1MiB"', "engine.adoc.most_buffer": '"9MiB"',
+    "engine.flow_control.memtables": 3, "engine.flow_control.l0_files": 9,
+    "engine.flow_control.soft_pending": '"1MiB"', "engine.flow_control.hard_pending": '"9MiB"',
+    "engine.flow_control.least_bytes_s": 3, "engine.flow_control.most_bytes_s": 9,
     "engine.spill.store": '"kv"', "engine.spill.rollback": '"lazy"', "engine.spill.capacity": '"8GiB"',
     "engine.spill.generation": '"1MiB"', "engine.spill.index": '"1MiB"', "engine.spill.put_back": '"2MiB"',
     "engine.spill.poll_ms": 5, "engine.spill.divert_l0_files": 5, "engine.spill.resume_l0_files": 4,
@@ -48,7 +51,7 @@ WATCHED = DIRECTORY + 'drive.estimate.preset = "tiny"\n'
 DRIVES = {"emulated": EMULATED, "directory": DIRECTORY, "watched": WATCHED}
 
 MODEL_ONLY = {"data_directory", "drive.preset", "drive.capacity", "drive.time_scale", "drive.pacing", "drive.set"}
-OWNERS = {"policy": "rocksdb", "adoc": "", "spill": "spillway", "vlog": "leveldb-vlog"}
+OWNERS = {"policy": "rocksdb", "adoc": "", "flow_control": "", "spill": "spillway", "vlog": "leveldb-vlog"}
 
 
 def has_effect(key: str, drive: str, engine: str, load: str) -> bool:
@@ -109,6 +112,9 @@ SPILL = '[engine.spill]\ncapacity = "8GiB"\n'
         (PLAN + SPILL + ARMS + '"engine.name" = "spillway"\n', ""),
         (PLAN + '[engine.adoc]\nmost_jobs = 3\n', "engine.adoc.most_jobs belongs to engine.policy = \"adoc\", and "),
         (PLAN + '[engine.adoc]\nmost_jobs = 3\n' + ARMS + '"engine.policy" = "adoc"\n', ""),
+        (PLAN + '[engine.flow_control]\nl0_files = 3\n' + ARMS + '"engine.policy" = "adoc"\n',
+         "engine.flow_control.l0_files belongs to engine.policy = \"flow-control\", and "),
+        (PLAN + '[engine.flow_control]\nl0_files = 3\n' + ARMS + '"engine.policy" = "flow-control"\n', ""),
         (PLAN + '[sweep]\n"engine.spill.poll_ms" = [5, 6]\n', "{}: sweep: engine.spill.poll_ms belongs to"),
         (PLAN + '[sweep]\n"engine.spill.poll_ms" = [5, 6]\n' + ARMS + '"engine.name" = "spillway"\n', ""),
         (PLAN + '[sweep]\n"engine.name" = ["rocksdb", "spillway"]\n"engine.spill.poll_ms" = [5, 6]\n', ""),

@@ -13,7 +13,8 @@ from conftest import Fake, Invoke
 from spillway.errors import SpillwayError
 from spillway.suite import find_suite, load_suite
 from spillway.suite.claims import Claim, read_claims
-from spillway.suite.verdicts import Measured, judge_all, measured_of, tallies
+from spillway.suite.measured import Measured, measured_of
+from spillway.suite.verdicts import judge_all, tallies
 
 
 def claim(tmp_path: Path, lines: str) -> Any:
@@ -207,6 +208,12 @@ def test_a_figure_of_the_steady_part_says_where_there_is_none(tmp_path: Path) ->
     [
         ("at = { x = 0 }\nabove = 1\nagainst = 'A'", "against is 'A', the arm itself"),
         ("at = { x = 0 }\nabove = 1\nagainst = 3", "against"),
+        ("at = { x = 0 }\nabove = 1\nagainst = ['B']", "takes an arm, or two or more arms to take the best of"),
+        ("at = { x = 0 }\nabove = 1\nagainst = ['B', 'B']", "takes an arm, or two or more arms to take the best of"),
+        ("at = { x = 0 }\nabove = 1\nagainst = ['B', 3]", "against"),
+        ("at = { x = 0 }\nabove = 1\nagainst = ['B', 'A']", "the arm itself"),
+        ("at = { x = 0 }\nabove = 1\nagainst = ['B', 'C']\nover.figure = 'mapped_share'", "none is the best"),
+        ("along = 'x'\ntrend = 'falls'\nagainst = ['B', 'C']", "is of several points"),
         ("along = 'x'\ntrend = 'falls'\namong = [1]", "takes two or more points"),
         ("at = { x = 0 }\nabove = 1\namong = [1, 2]", "takes two or more points on the axis that along names"),
     ],
@@ -214,6 +221,55 @@ def test_a_figure_of_the_steady_part_says_where_there_is_none(tmp_path: Path) ->
 def test_the_figure_that_a_claim_is_compared_with_is_checked(tmp_path: Path, lines: str, said: str) -> None:
     with pytest.raises(SpillwayError, match=re.escape(said)):
         claim(tmp_path, lines)
+
+
+def of_rivals(figure: str, **values: list[float | None]) -> dict[str, list[Measured]]:
+    """One run of each arm, with a figure for each repetition."""
+    return {"p": [Measured(arm, {"x": 0}, [{figure: each} for each in of_it]) for arm, of_it in values.items()]}
+
+
+def rival_claim(tmp_path: Path, figure: str, lines: str) -> Any:
+    head = '[statements]\nC = "x"\n[[claims]]\nclaim = "C"\nsays = "s"\nwhere = "w"\nplan = "p"\narm = "A"\n'
+    path = tmp_path / "claims.toml"
+    path.write_text(f"{head}figure = '{figure}'\nagainst = ['B', 'C']\n{lines}\n")
+    return read_claims(path, ["p"])[1]
+
+
+def test_the_best_rival_is_the_best_in_each_repetition(tmp_path: Path) -> None:
+    """B and C have the same median as A's 2; in each repetition one of them reaches 4, or 1 where less is better."""
+    rates = of_rivals("throughput_ops_s", A=[8, 8, 8], B=[4, 2, 4], C=[2, 4, 2])
+    (judged,) = judge_all(rival_claim(tmp_path, "throughput_ops_s", "published = 2\nwithin = 0.01"), rates)
+    assert (judged.verdict, judged.words) == ("reproduced", "8 over 4. The best rival (B, C).")
+    less = of_rivals("wa_total", A=[2, 2, 2], B=[1, 4, 4], C=[4, 1, 1])
+    (judged,) = judge_all(rival_claim(tmp_path, "wa_total", "published = 2\nwithin = 0.01"), less)
+    assert (judged.verdict, judged.words) == ("reproduced", "2 over 1. The best rival (B, C).")
+
+
+def test_a_rival_that_is_beaten_never_counts(tmp_path: Path) -> None:
+    rates = of_rivals("throughput_ops_s", A=[12, 12], B=[10, 10], C=[1, 1])
+    (judged,) = judge_all(rival_claim(tmp_path, "throughput_ops_s", "above = 1.3"), rates)
+    assert (judged.verdict, "(B)" in judged.words) == ("differs", True)
+
+
+def test_repetitions_are_the_same_ones_in_every_rival(tmp_path: Path) -> None:
+    """B failed with seed 1 and C with seed 3: their second runs are of other seeds."""
+    rates = of_rivals("throughput_ops_s", A=[8, 8], B=[4, 4], C=[2, 2])
+    for run, seeds in zip(rates["p"], ((1, 2), (2, 3), (1, 2)), strict=True):
+        for each, seed in zip(run.finished, seeds, strict=True):
+            each["seed"] = seed
+    (judged,) = judge_all(rival_claim(tmp_path, "throughput_ops_s", "above = 1"), rates)
+    assert (judged.verdict, "not the same repetitions" in judged.words) == ("not measured", True)
+
+
+@pytest.mark.parametrize("missing", [[1.0], [], [1.0, None]])
+def test_the_best_rival_needs_every_rival(tmp_path: Path, missing: list[float | None]) -> None:
+    """One that failed might have been the best."""
+    rates = of_rivals("throughput_ops_s", A=[8, 8], B=[4, 4], C=missing)
+    (judged,) = judge_all(rival_claim(tmp_path, "throughput_ops_s", "above = 1"), rates)
+    assert judged.verdict == "not measured"
+    without = {"p": rates["p"][:2]}
+    (judged,) = judge_all(rival_claim(tmp_path, "throughput_ops_s", "above = 1"), without)
+    assert (judged.verdict, "there is no run C" in judged.words) == ("not measured", True)
 
 
 def test_a_bound_is_passed_by_more_than_repetitions_are_apart(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from spillway.suite import law
 from spillway.suite.claims import Claim, Place
 from spillway.suite.law import Law, Rates, load_of, rates_of, simulate
 from spillway.suite.laws import Scaled, Simulated, laws_of, scaled_of
-from spillway.suite.verdicts import Measured, judge_all
+from spillway.suite.measured import Measured
+from spillway.suite.verdicts import judge_all
 
 PLAN = """
 [drive]

@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 
 from spillway.native.process import Event, find_native, run_native
 from spillway.plan.document import load_plan
-from spillway.plan.keys import ARM_KEYS
+from spillway.plan.keys import ARM_KEYS, POLICY_TABLES
 from spillway.run.execute import execute
 from spillway.rundir.directory import read_run
 from spillway.ssd.simulate import DriveChoice, WorkChoice, drive_request, precondition_request, simulate_request
@@ -203,6 +203,8 @@ def test_an_option_that_rocksdb_does_not_have(short_plan: Path, tmp_path: Path, 
         ("spillway", "engine.spill.generation=8GiB"),
         ("rocksdb", "engine.adoc.most_buffer=1MiB"),
         ("rocksdb", "engine.adoc.least_jobs=30"),
+        ("rocksdb", "engine.flow_control.soft_pending=1024GiB"),
+        ("rocksdb", "engine.flow_control.least_bytes_s=1000000000"),
         ("rocksdb", "fs.size=1TiB"),
         ("rocksdb", "fs.size=4097"),
     ],
@@ -211,7 +213,9 @@ def test_a_setting_that_the_native_side_refuses_is_named_as_in_the_plan(
     short_plan: Path, tmp_path: Path, invoke: Invoke, engine: str, setting: str
 ) -> None:
     short_plan.write_text(re.sub(r"\[engine.options\].*?(?=\[load\])", "", PLAN, flags=re.DOTALL))
-    settings = [f"engine.name={engine}", setting, *(["engine.policy=adoc"] if "adoc" in setting else [])]
+    table = setting.split(".")[1]
+    policies = [f"engine.policy={POLICY_TABLES[table]}"] if table in POLICY_TABLES else []
+    settings = [f"engine.name={engine}", setting, *policies]
     words = [word for each in settings for word in ("--set", each)]
     ended = invoke("run", short_plan, "--out", tmp_path / "run", *words)
     assert (ended.code, ended.err.count("\n")) == (2, 1), ended.err
@@ -367,6 +371,9 @@ def test_the_rivals_and_the_accelerator_run_side_by_side(
         assert (arm.summary["spill"] is not None) == (arm.name == "Spillway")
     adoc = next(arm for arm in run.arms if arm.name == "ADOC")
     assert adoc.result["engine_statistics"]["adoc.ticks"] > 0
+    flow = next(arm for arm in run.arms if arm.name == "Flow control")
+    assert {"flow_control.waits", "flow_control.wait_us"} <= set(flow.result["engine_statistics"])
+    assert all("write_limit_bytes_s" in row for row in flow.rows)
     ours = next(arm for arm in run.arms if arm.name == "Spillway")
     assert ours.rows[-1]["spill_live_bytes"] == 0, "settled"
     assert ours.summary["spill"]["rolled_back_bytes"] <= ours.summary["spill"]["diverted_bytes"]

@@ -100,6 +100,7 @@ class RocksdbEngine final : public Engine {
 
   Status put(std::string_view key, std::string_view value) override {
     switch_off_perf_context();
+    policy_->before_write(key.size() + value.size());
     // One batch a thread, emptied and filled again: DB::Put would allocate one for every pair.
     thread_local rocksdb::WriteBatch batch;
     batch.Clear();
@@ -110,6 +111,7 @@ class RocksdbEngine final : public Engine {
 
   Status remove(std::string_view key) override {
     switch_off_perf_context();
+    policy_->before_write(key.size());
     const rocksdb::Status status = db_->Delete(options_.write, slice(key));
     return status.ok() ? Status() : to_status(status, "remove");
   }
@@ -130,11 +132,14 @@ class RocksdbEngine final : public Engine {
     switch_off_perf_context();
     rocksdb::WriteBatch batch;
     rocksdb::Status status;
+    std::uint64_t bytes = 0;
     for (const engine::Write& write : writes) {
+      bytes += write.key.size() + write.value.size();
       status = write.kind == engine::Write::Kind::put ? batch.Put(slice(write.key), slice(write.value))
                                                       : batch.Delete(slice(write.key));
       if (!status.ok()) break;
     }
+    policy_->before_write(bytes);
     if (status.ok()) status = db_->Write(options_.write, &batch);
     return status.ok() ? Status() : to_status(status, "write");
   }

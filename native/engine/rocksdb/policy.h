@@ -1,4 +1,5 @@
-// The policy of a RocksDB against write stalls: RocksDB's own slowdown, no slowdown, ADOC, the accelerator.
+// The policy of a RocksDB against write stalls: RocksDB's own slowdown, no slowdown, ADOC, flow control,
+// the accelerator.
 //
 // A policy is made for one database, opens it, and is stopped before it is closed.
 #pragma once
@@ -28,6 +29,9 @@ class Policy {
   virtual rocksdb::Status open(const rocksdb::Options& options, const std::string& directory, rocksdb::DB** db) {
     return rocksdb::DB::Open(options, directory, spill::DbOut(db));
   }
+  // Called before each write of an open database, with the bytes of its keys and values; returns when it may begin. Its
+  // time is a part of the write's. Thread-safe.
+  virtual void before_write(std::uint64_t /*bytes*/) {}
   // Whether RocksDB is to wait for space on a full drive. The accelerator does so within bounds.
   virtual bool waits_for_space() const { return false; }
   // Adds the policy's part of the observation.
@@ -37,7 +41,7 @@ class Policy {
   virtual std::vector<Event> take_events() { return {}; }
   // Brings writes that the policy diverted into the database.
   virtual rocksdb::Status roll_back() { return rocksdb::Status::OK(); }
-  // Stops the policy's threads. REQUIRES: the database is open.
+  // Stops the policy's threads, and lets writers go that wait for it. REQUIRES: the database is open.
   virtual void stop() {}
 };
 
@@ -45,7 +49,7 @@ class Policy {
 // nearest; settings that do not go together.
 Result<std::unique_ptr<Policy>> make_policy(const EngineSpec& spec);
 
-// "slowdown", "no-slowdown", "adoc".
+// "slowdown", "no-slowdown", "adoc", "flow-control".
 std::vector<std::string> policy_names();
 
 }  // namespace spillway::engine
