@@ -108,7 +108,7 @@ TEST_F(VolumeTest, WritesContinueWhilePagesAreWrittenOut) {
 TEST_F(VolumeTest, AFailedWriteIsReportedByTheCallThatWritesItOut) {
   auto file = create("/a");
   ASSERT_TRUE(file->write(0, 4096, Access::buffered));
-  device_.fate = [](const Io& io) { return io.op == Opcode::write ? Fault::media : Fault::none; };
+  device_.fate = [](const Io& io) { return io.op == Opcode::write ? Fault::io_error : Fault::none; };
   EXPECT_FALSE(file->write_out());
   device_.fate = [](const Io&) { return Fault::none; };
 }
