@@ -26,10 +26,12 @@ struct Faults {
   rocksdb::IOStatus append;     // the status of the next append, if not OK,
   std::size_t append_part = 0;  // after it wrote this many bytes
   rocksdb::IOStatus sync;
+  rocksdb::IOStatus range_sync;
   rocksdb::IOStatus rename;
   rocksdb::IOStatus directory_sync;
   rocksdb::IOStatus read;
   std::atomic<int> syncs = 0;
+  std::atomic<int> range_syncs = 0;
   std::atomic<bool> holds_syncs = false;
   int directory_syncs = 0;
 
@@ -53,6 +55,12 @@ class FaultyWriter final : public rocksdb::FSWritableFileOwnerWrapper {
     ++faults_.syncs;
     while (faults_.holds_syncs) std::this_thread::yield();
     return Faults::take(&faults_.sync);
+  }
+  rocksdb::IOStatus RangeSync(uint64_t /*offset*/, uint64_t /*bytes*/, const rocksdb::IOOptions& /*options*/,
+                              rocksdb::IODebugContext* /*dbg*/) override {
+    const rocksdb::IOStatus status = Faults::take(&faults_.range_sync);
+    ++faults_.range_syncs;
+    return status;
   }
   rocksdb::IOStatus Fsync(const rocksdb::IOOptions& options, rocksdb::IODebugContext* dbg) override {
     return Sync(options, dbg);

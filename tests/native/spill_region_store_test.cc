@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <rocksdb/file_system.h>
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -277,6 +278,31 @@ TEST_F(RegionStoreTest, AfterAFailedWriteOrSyncItRefusesUntilANewGenerationBegin
   EXPECT_EQ(read(*store, 1, one, 0, 3), "one");
   store.reset();
   EXPECT_EQ(found(), (Records{{1, "one"}, {2, "five"}, {3, "seven"}}));
+}
+
+// A log is written out as it grows. What the kernel says of that then, it does not say again when it is synced.
+TEST_F(RegionStoreTest, AfterAFailureToWriteOutItRefusesUntilANewGenerationBegins) {
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(1).ok());
+  const std::string large(1 << 20, 'l');
+  append(*store, large);
+  const auto wait_for_range_sync = [&](int count) {
+    for (int i = 0; i < 10'000 && faults_.range_syncs < count; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ASSERT_EQ(faults_.range_syncs, count);
+  };
+  wait_for_range_sync(1);
+  faults_.range_sync = IOStatus::IOError("the drive");
+  append(*store, large);
+  wait_for_range_sync(2);
+  EXPECT_TRUE(store->sync().IsIOError());
+  EXPECT_TRUE(try_append(*store, "refused").IsIOError());
+  EXPECT_EQ(faults_.syncs, 0) << "it was synced as if nothing had been lost";
+  ASSERT_TRUE(store->begin(2).ok());
+  append(*store, "after");
+  store.reset();
+  EXPECT_EQ(found(), (Records{{1, large}, {1, large}, {2, "after"}}));
 }
 
 TEST_F(RegionStoreTest, ADirectoryThatCannotBeUsedIsNamed) {

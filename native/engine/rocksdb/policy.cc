@@ -91,7 +91,7 @@ class FlowControlPolicy final : public Policy {
     return own;
   }
 
-  static constexpr int kOutOfReach = 1 << 30;  // files of L0
+  static constexpr int kOutOfReach = 1 << 30;               // files of L0
   static constexpr std::uint64_t kMemtablesBeforeStop = 8;  // times flow control's limit. Source: guess
 
   const FlowControlOptions options_;
