@@ -79,6 +79,7 @@ void OpenLogs::begin(std::shared_ptr<OpenLog> log) {
 
 Status OpenLogs::seal() {
   if (has_failed() || unwritten_ >= most_unwritten_ || sealed_count_.load(std::memory_order_acquire) >= kMostSealed) {
+    const AppendWait::Measure measure(wait_);
     const MutexLock no_sync(sync_mutex_);
     const Status status = has_failed() ? replace_by_copies() : wait_for_the_drive();
     if (!status.ok()) return status;

@@ -35,8 +35,8 @@ constexpr std::uint64_t kMostPreallocated = 4 << 20;
 constexpr std::uint64_t kLeastPreallocated = 64 << 10;
 constexpr std::uint64_t kPreallocatedShare = 256;  // one in this many of the capacity
 
-// An append that takes longer has waited for the drive, and did not only copy. Source: guess
-constexpr std::chrono::milliseconds kLongCopy{1};
+// What takes longer has waited for the drive: neither a copy nor another process takes that long. Source: guess
+constexpr std::chrono::milliseconds kLong{20};
 
 // A buffer that grew beyond this for one large write is not kept. Source: guess.
 constexpr std::size_t kKeptBufferBytes = 4 << 20;
@@ -85,7 +85,6 @@ class RegionStore final : public Store {
   }
 
   Status begin(GenerationId generation) override {
-    const AppendWait::Measure measure(open_.append_wait());
     if (Status status = reopen_ends(); !status.ok()) return status;
     if (Status status = open_.seal(); !status.ok()) return status;
     // What is left of logs in which recover found nothing whole.
@@ -103,7 +102,9 @@ class RegionStore final : public Store {
       log->name.durable_before = sealed.front()->log->name.generation;
     }
     auto open = std::make_shared<OpenLog>();
+    const auto began = std::chrono::steady_clock::now();
     Status status = create_log(*directory_, preallocation_, *log, &open->file);
+    add_if_long(began);
     if (!status.ok()) {
       open.reset();
       directory_->files().DeleteFile(log->path(), {}, nullptr).PermitUncheckedError();
@@ -134,7 +135,7 @@ class RegionStore final : public Store {
     open->file->PrepareWrite(end, buffer_.size(), {}, nullptr);
     const auto began = std::chrono::steady_clock::now();
     const IOStatus status = open->file->Append(buffer_, {}, nullptr);
-    if (const auto took = std::chrono::steady_clock::now() - began; took > kLongCopy) open_.append_wait().add(took);
+    add_if_long(began);
     if (buffer_.capacity() > kKeptBufferBytes) buffer_ = {};
     if (!status.ok()) return open_.handle_failed_append(status);
     steps::reached("spill.region.append.written");
@@ -262,6 +263,10 @@ class RegionStore final : public Store {
 
  private:
   enum class Only : std::uint8_t { empty, all };
+
+  void add_if_long(std::chrono::steady_clock::time_point began) {
+    if (const auto took = std::chrono::steady_clock::now() - began; took > kLong) open_.append_wait().add(took);
+  }
 
   std::string binding_path() const { return directory_->path_of(kBindingFile); }
 
