@@ -7,9 +7,9 @@ CRASH_TIMES ?= 20
 CRASH_SECONDS ?=
 METAMORPHIC_SECONDS ?= 3600
 JOBS ?= $(shell nproc)
-# One more each than there are cores: many native tests wait, and make demo and what else runs in real time leaves a core idle.
+# More than there are cores: many tests wait, for drives in real time above all, and most of all what Python's tests run.
 CTEST_JOBS ?= $(shell expr $(JOBS) + 1)
-PYTEST_JOBS ?= $(shell expr $(JOBS) + 1)
+PYTEST_JOBS ?= $(shell expr $(JOBS) + 2)
 # Test processes, and the commands that tests start, read each other's compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
 
