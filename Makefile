@@ -7,9 +7,9 @@ CRASH_TIMES ?= 20
 CRASH_SECONDS ?=
 METAMORPHIC_SECONDS ?= 3600
 JOBS ?= $(shell nproc)
-# More than there are cores: many tests wait, for drives in real time above all, and most of all what Python's tests run.
+# One more each than there are cores: many tests wait for drives in real time. With two more of Python's none is done earlier.
 CTEST_JOBS ?= $(shell expr $(JOBS) + 1)
-PYTEST_JOBS ?= $(shell expr $(JOBS) + 2)
+PYTEST_JOBS ?= $(shell expr $(JOBS) + 1)
 # Test processes, and the commands that tests start, read each other's compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
 
