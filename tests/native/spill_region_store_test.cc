@@ -305,6 +305,18 @@ TEST_F(RegionStoreTest, AfterAFailureToWriteOutItRefusesUntilANewGenerationBegin
   EXPECT_EQ(found(), (Records{{1, large}, {1, large}, {2, "after"}}));
 }
 
+TEST_F(RegionStoreTest, AFileSystemThatWritesNoRangesOutSyncsInstead) {
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(1).ok());
+  faults_.range_sync = IOStatus::NotSupported("ranges");
+  append(*store, std::string(1 << 20, 'l'));
+  for (int i = 0; i < 10'000 && faults_.syncs == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(faults_.syncs, 1);
+  EXPECT_TRUE(store->sync().ok());
+  EXPECT_TRUE(try_append(*store, "goes on").ok());
+}
+
 TEST_F(RegionStoreTest, ADirectoryThatCannotBeUsedIsNamed) {
   auto first = open();
   std::unique_ptr<Store> second;

@@ -100,11 +100,13 @@ Sequence add_entries_of(const WriteBatch& batch, std::uint64_t offset, Sequence 
 
 // A store that nothing is to leave is not paced: its writers would wait for nothing.
 std::chrono::nanoseconds SpillCommitter::pace(std::span<Commit* const> group) {
-  const double free = usage_.free_share();
-  if (pacer_.is_idle(free) || context_.options.rollback == RollbackPolicy::off || !context_.may_bring_back()) return {};
+  if (pacer_.is_idle(usage_.free_share()) || context_.options.rollback == RollbackPolicy::off ||
+      !context_.may_bring_back())
+    return {};
   std::uint64_t bytes = 0;
   for (const Commit* one : group) bytes += one->batch->GetDataSize();
-  return pacer_.pause(free, bytes, WritePacer::Clock::now());
+  // The store may have become empty since the last commit.
+  return pacer_.pause(usage_.free_share_now(), bytes, WritePacer::Clock::now());
 }
 
 Status SpillCommitter::admit(const Commit& commit, std::uint64_t group_bytes) {

@@ -18,6 +18,8 @@ bool StoreUsage::has_room(std::uint64_t bytes, bool may_use_reserve) const {
   return used <= (may_use_reserve ? 1.0 : 1.0 - kReserve);
 }
 
+double StoreUsage::free_share_now() const { return 1.0 - kReserve - share_used(0, live_.held_memory_bytes()); }
+
 std::uint64_t StoreUsage::room_for_sorted(std::uint64_t more_bytes) const {
   if (has_own_drive_) return 0;
   std::uint64_t room = most_sorted_bytes(more_bytes);

@@ -21,7 +21,9 @@ class StoreUsage {
   double share_used() const { return share_used(0, 0); }
   // Whether `bytes` more fit. A reserve is kept for writes that cannot go to RocksDB.
   bool has_room(std::uint64_t bytes, bool may_use_reserve) const;
-  // What was left for other writes when has_room() was last called, as a share of the whole.
+  // What is left for other writes, as a share of the whole.
+  double free_share_now() const;
+  // The same when has_room() was last called.
   double free_share() const { return free_share_.load(std::memory_order_relaxed); }
 
   // --- Sorted files of a rollback. They are on the same file system as the store's logs and count towards its capacity

@@ -56,7 +56,9 @@ RollbackState RollbackThread::observe() {
   state.route = context_.detector.route();
   // A failed store is repaired by bringing back its contents.
   state.spill_full = context_.commits.writer.is_full() || context_.commits.writer.has_failed();
-  state.is_pacing = context_.commits.pacer.is_pacing();
+  // The last write may have been paced long ago.
+  const WritePacer& pacer = context_.commits.pacer;
+  state.is_pacing = pacer.is_pacing() && !pacer.is_plenty(context_.commits.usage.free_share_now());
   for (const auto& one : *generations) {
     state.live_bytes += one->user_bytes();
     state.live_entries += one->entries() + 1;  // one may hold only tombstones

@@ -10,7 +10,7 @@
 
 namespace spillway::spill {
 
-// REQUIRES: one thread at a time, except for is_pacing().
+// REQUIRES: one thread at a time, except for is_pacing() and is_plenty().
 class WritePacer {
  public:
   using Clock = std::chrono::steady_clock;
@@ -27,8 +27,10 @@ class WritePacer {
   Clock::duration pause(double free, std::uint64_t bytes, Clock::time_point now);
   // Whether writes are slowed now.
   bool is_pacing() const { return is_pacing_.load(std::memory_order_relaxed); }
+  // Whether so much is free that nothing is slowed.
+  bool is_plenty(double free) const { return free >= plenty_; }
   // Without a clock: pause() would find nothing to do.
-  bool is_idle(double free) const { return !is_pacing() && free >= plenty_; }
+  bool is_idle(double free) const { return !is_pacing() && is_plenty(free); }
 
  private:
   const double capacity_bytes_;

@@ -138,7 +138,7 @@ Status OpenLogs::sync() {
 }
 
 Status OpenLogs::wait_for_the_drive() {
-  while (unwritten_ >= most_unwritten_ || sealed().size() >= kMostSealed) {
+  while (count() > 0 && (unwritten_ >= most_unwritten_ || sealed().size() >= kMostSealed)) {
     const Status status = sealed().empty() ? write_out_current() : sync_oldest_sealed();
     if (!status.ok()) return status;
   }
@@ -162,7 +162,8 @@ Status OpenLogs::write_out_current() {
   is_current_written_.store(true, std::memory_order_release);
   if (!current) return {};
   const std::uint64_t end = current->log->bytes.load(std::memory_order_acquire);
-  const IOStatus status = current->file->RangeSync(0, end, {}, nullptr);
+  IOStatus status = current->file->RangeSync(0, end, {}, nullptr);
+  if (status.IsNotSupported()) status = current->file->Sync({}, nullptr);
   if (status.ok()) {
     note_written(*current, end);
   } else {
