@@ -21,7 +21,10 @@ class AtExit {
   explicit AtExit(std::function<void()> action) {
     Registry& all = registry();
     const MutexLock lock(all.mutex);
-    all.actions.emplace(this, Action{getpid(), std::move(action)});
+    const pid_t process = getpid();
+    // A child of a fork has the parent's handler too, which runs later than this one.
+    if (std::exchange(all.registered_in, process) != process) std::atexit([] { run_all(); });
+    all.actions.emplace(this, Action{process, std::move(action)});
   }
   ~AtExit() {
     Registry& all = registry();
@@ -38,23 +41,21 @@ class AtExit {
   };
   struct Registry {
     Mutex mutex;
+    pid_t registered_in GUARDED_BY(mutex) = 0;
     std::map<const AtExit*, Action> actions GUARDED_BY(mutex);
   };
 
   // Never destroyed: objects that outlive it are erased from it.
   static Registry& registry() {
-    static Registry* const made = [] {
-      std::atexit([] { run_all(); });
-      return std::make_unique<Registry>().release();
-    }();
+    static Registry* const made = std::make_unique<Registry>().release();
     return *made;
   }
 
   static void run_all() {
     Registry& all = registry();
     const MutexLock lock(all.mutex);
-    for (const auto& [owner, action] : all.actions) {
-      if (action.process == getpid()) action.run();
+    for (auto& [owner, action] : all.actions) {
+      if (std::exchange(action.process, 0) == getpid()) action.run();
     }
   }
 };
