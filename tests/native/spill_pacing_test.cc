@@ -62,8 +62,8 @@ TEST_F(SpillPacing, ASustainedLoadDoesNotMeetAFullStore) {
   const SpillStatistics seen = db_->GetSpillStatistics();
   EXPECT_GT(seen.waits_pacing, 0U);
   EXPECT_GE(seen.wait_pacing_us, 2000 * seen.waits_pacing / 4) << "a pause is worth a sleep; four may share one";
-  // Four writers with the longest pauses fill what is free in a second and a half. Where the machine's disk stands for
-  // longer, a few may meet a full store.
+  // Four writers with the longest pauses fill what is free in a second and a half. If the machine's disk is
+  // blocked for longer, a few may meet a full store.
   EXPECT_LT(seen.waits_rollback, seen.waits_pacing / 20) << "writers met a full store";
   EXPECT_EQ(seen.waits_rocksdb, 0U);
   EXPECT_EQ(seen.main_writes, 0U) << "all were to be diverted";
@@ -73,7 +73,7 @@ TEST_F(SpillPacing, ASustainedLoadDoesNotMeetAFullStore) {
   EXPECT_EQ(value, std::string(4096, 'a'));
 }
 
-// What nothing leaves fills as it always did: whoever waits would wait for nothing.
+// Then the store fills, and writes go to RocksDB.
 TEST_F(SpillPacing, NothingIsSlowedWhereNothingComesBack) {
   open(RollbackPolicy::off);
   put(2 * kCapacity, 1);

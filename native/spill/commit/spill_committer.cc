@@ -98,7 +98,7 @@ Sequence add_entries_of(const WriteBatch& batch, std::uint64_t offset, Sequence 
   return adder.next();
 }
 
-// A store that nothing is to leave is not paced: its writers would wait for nothing.
+// Without rollbacks no space is released, so a pause would not help.
 std::chrono::nanoseconds SpillCommitter::pace(std::span<Commit* const> group) {
   if (pacer_.is_idle(usage_.free_share()) || context_.options.rollback == RollbackPolicy::off ||
       !context_.may_bring_back())

@@ -1,10 +1,9 @@
-// How fast writes may enter a store from which their bytes leave in lumps, so that it does not fill: a pure controller.
+// A proportional controller for the rate of writes into a store whose space is released in lumps, such as generations.
 //
-// Free space falls with each write and rises when a lump has left. While much is free nothing is slowed. Below, the
-// rate is drain * free / target: what comes in settles where it equals what leaves, with `target` free. Free space then
-// swings by one lump about the target, and the rate by as much. A drain that is overdue counts as slower, so that what
-// is free is not used up before the next lump leaves. When nothing leaves at all, slowing down does not help, and the
-// controller lets go.
+// While much is free the rate is not limited. Below that it is drain * free / target, where the drain is the measured
+// rate of release. It settles where writes equal releases, with `target` free; free space then varies by one lump about
+// the target, and the rate in proportion. A lump that is overdue lowers the drain, so that free space is not used up
+// before the lump is released. If nothing is released for long, pacing cannot help, and it ends.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Slows writers down to what leaves a store, or what reaches the drive, before it is full and in small steps. The
-// commit leader waits for its group, so writers take turns.
+// Backpressure in small pauses: limits the rate of writes to that at which a store, or the way to the drive, is
+// released. The commit leader waits for its group, so writers take turns.
 #pragma once
 
 #include <atomic>
