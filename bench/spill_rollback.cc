@@ -215,13 +215,13 @@ class Bench {
         spill::open_region_store({medium_.env->GetFileSystem(), directory_ + "/by_hand", bytes * 2 + kMiB}, &store));
     require(store->recover([](const spill::StoredRecord&) { return rocksdb::Status::OK(); }));
     require(store->begin(++generation_));
-    spill::Generation generation(generation_, families, nullptr);
-    fill(*store, generation, bytes);
+    const auto generation = std::make_shared<spill::Generation>(generation_, families, nullptr);
+    fill(*store, *generation, bytes);
     const auto figures = measured(*db_, bytes, [&] {
       if (way == "ingest") {
         ingest(*store, generation, families);
       } else {
-        put(*store, generation, way == "put");
+        put(*store, *generation, way == "put");
       }
     });
     require(store->drop(generation_));
@@ -260,12 +260,13 @@ class Bench {
     if (!log) require(db_->Flush({}));
   }
 
-  void ingest(const spill::Store& store, const spill::Generation& generation, const spill::ColumnFamilies& families) {
+  void ingest(const spill::Store& store, const std::shared_ptr<spill::Generation>& generation,
+              const spill::ColumnFamilies& families) {
     std::vector<spill::SortedFile> files;
     const auto none_superseded = [](const spill::Entry&) { return false; };
-    require(write_sorted_files(generation, generation.last_sequence(), families, none_superseded,
-                               spill::ValueReader(store), store, db_->GetDBOptions(), directory_ + "/by_hand", false,
-                               &files));
+    const spill::MergedRun run({&generation, 1}, generation->last_sequence(), families, none_superseded);
+    require(write_sorted_files(run.next(run.bytes_left()), generation->id(), families, spill::ValueReader(store), store,
+                               db_->GetDBOptions(), directory_ + "/by_hand", false, &files));
     rocksdb::IngestExternalFileOptions how;
     how.move_files = true;
     how.write_global_seqno = false;

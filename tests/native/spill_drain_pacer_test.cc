@@ -42,7 +42,7 @@ struct Simulation {
       while (now < second + 1) {
         const auto time = WritePacer::Clock::time_point(std::chrono::hours(1)) +
                           std::chrono::duration_cast<WritePacer::Clock::duration>(std::chrono::duration<double>(now));
-        const auto pause = pacer.pause(free, static_cast<std::uint64_t>(write_bytes), time);
+        const auto pause = pacer.pause({free}, static_cast<std::uint64_t>(write_bytes), time);
         const double took = write_bytes / fastest + std::chrono::duration<double>(pause).count();
         if (free * capacity >= write_bytes) {
           free -= write_bytes / capacity;
@@ -131,9 +131,9 @@ TEST(DrainPacer, OutlastsADrainThatStops) {
 TEST(DrainPacer, LetsGoAtOnceWhenMuchIsFreeAgain) {
   DrainPacer pacer(0.05);
   DrainPacer::Time now{std::chrono::hours(1)};
-  pacer.observe(0.1, now);
+  pacer.observe({0.1}, now);
   EXPECT_TRUE(pacer.limit(now));
-  pacer.observe(0.5, now += std::chrono::milliseconds(1));
+  pacer.observe({0.5}, now += std::chrono::milliseconds(1));
   EXPECT_FALSE(pacer.limit(now));
 }
 
@@ -141,7 +141,7 @@ TEST(DrainPacer, LetsGoAtOnceWhenMuchIsFreeAgain) {
 TEST(DrainPacer, LetsGoWhenNothingLeaves) {
   DrainPacer pacer(0.05);
   DrainPacer::Time now{std::chrono::hours(1)};
-  pacer.observe(0.1, now);
+  pacer.observe({0.1}, now);
   EXPECT_TRUE(pacer.limit(now + std::chrono::seconds(9)));
   EXPECT_FALSE(pacer.limit(now + std::chrono::seconds(17)));
 }
@@ -153,7 +153,7 @@ TEST(WritePacer, APauseIsWorthASleepAndNeverLong) {
   WritePacer::Clock::duration all{};
   for (const std::uint64_t bytes : {100U, 4096U, 1U << 20, 64U << 20}) {
     for (int i = 0; i < 1000; ++i) {
-      const auto pause = pacer.pause(0.1, bytes, now);
+      const auto pause = pacer.pause({0.1}, bytes, now);
       EXPECT_LE(pause, WritePacer::kLongest);
       EXPECT_TRUE(pause == pause.zero() || pause >= WritePacer::kShortest);
       now += pause + std::chrono::microseconds(10);

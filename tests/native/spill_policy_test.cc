@@ -178,6 +178,7 @@ TEST(Policy, BringsBackByPolicy) {
        false},
       {"one read in ten", with(now, [](auto& s) { s.reads_per_s = 3400; }), true, false, true, false},
       {"hardly a read", with(now, [](auto& s) { s.reads_per_s = 300; }), true, false, false, false},
+      {"a burst that is over", with(now, [](auto& s) { s.burst_is_over = true; }), true, false, true, false},
       {"few writes", with(now, [](auto& s) { s.writes_per_s = 50; }), true, false, true, false},
       {"nothing was diverted for a while", with(now, [](auto& s) { s.idle_s = 3; }), true, false, true, false},
       {"writes have ceased", with(now, [](auto& s) { s.writes_per_s = 0, s.idle_s = 2; }), true, true, true, false},
@@ -221,45 +222,58 @@ TEST(Policy, BringsBackDuringWritesFromHalfFullOn) {
   });
 }
 
-TEST(Policy, WhatComesBackIsNoStallItself) {
-  RollbackState state = with(writing(), [](auto& s) { s.sealed = 100; });
+TEST(Policy, AllComesBackTogetherButForWhatTheStoreHasNoRoomFor) {
+  RollbackState state = with(writing(), [](auto& s) { s.sealed = 100, s.paced_group = 3, s.largest_group = 7; });
   const auto brings = [&] { return next_rollback(state, RollbackPolicy::eager); };
-  EXPECT_EQ(brings(), 9U) << "room for ten files, one of them a flush's";
-  state.l0_room = 1;
-  EXPECT_EQ(brings(), 1U) << "L0 may come to rest here";
+  EXPECT_EQ(brings(), kAllGenerations);
   state.l0_room = 0;
-  EXPECT_EQ(brings(), 0U);
+  EXPECT_EQ(brings(), 0U) << "what comes back is no stall itself";
   state.spill_full = true;
   EXPECT_EQ(brings(), 1U) << "those that have to be diverted wait";
   state.l0_room = 10;
-  EXPECT_EQ(brings(), 1U) << "the first room soonest";
+  EXPECT_EQ(brings(), 1U);
   state.spill_full = false;
+  state.is_pacing = true;
+  EXPECT_EQ(brings(), 3U);
+  state.is_pacing = false;
   state.share_used = 0.5;
-  EXPECT_EQ(brings(), 1U) << "before it is full";
+  EXPECT_EQ(brings(), kAllGenerations);
+  state.route = Route::spill;
+  EXPECT_EQ(brings(), 7U) << "before it is full";
+  state.sealed = 2;
+  EXPECT_EQ(brings(), 2U) << "what has not yet been sealed goes on";
   state.rollback_requested = true;
   EXPECT_EQ(brings(), kAllGenerations);
+}
+
+TEST(Policy, DivertsForAsLongAsTheBurstLasts) {
+  const Signals calm{.l0_files = 0};
+  const DivertPolicy policy;
+  EXPECT_EQ(next_route(Route::spill, calm, policy, true), Route::spill);
+  EXPECT_EQ(next_route(Route::spill, calm, policy, false), Route::main);
+  EXPECT_EQ(next_route(Route::main, calm, policy, true), Route::main) << "it begins with a stall";
 }
 
 TEST(Policy, PausesBetweenRollbacksWhileThereAreReaders) {
   RollbackState state = with(writing(), [](auto& s) { s.sealed = 9, s.reads_per_s = 60, s.writes_per_s = 0; });
   const auto brings = [&](RollbackPolicy policy) { return next_rollback(state, policy); };
-  EXPECT_EQ(brings(RollbackPolicy::adaptive), 1U);
-  EXPECT_EQ(brings(RollbackPolicy::eager), 9U);
+  EXPECT_EQ(brings(RollbackPolicy::adaptive), kAllGenerations);
+  EXPECT_EQ(brings(RollbackPolicy::eager), kAllGenerations);
   state.last_took_s = 1;
   state.since_last_rollback_s = 2;
   EXPECT_EQ(brings(RollbackPolicy::adaptive), 0U) << "a rest of three times as long";
-  EXPECT_EQ(brings(RollbackPolicy::eager), 9U);
+  EXPECT_EQ(brings(RollbackPolicy::eager), kAllGenerations);
   state.since_last_rollback_s = 3;
-  EXPECT_EQ(brings(RollbackPolicy::adaptive), 1U);
+  EXPECT_EQ(brings(RollbackPolicy::adaptive), kAllGenerations);
   state.since_last_rollback_s = 0;
   state.share_used = 0.5;
   EXPECT_EQ(brings(RollbackPolicy::adaptive), 0U) << "nothing fills it further";
   state.writes_per_s = 100;
-  EXPECT_EQ(brings(RollbackPolicy::adaptive), 1U) << "before it is full";
+  EXPECT_EQ(brings(RollbackPolicy::adaptive), kAllGenerations) << "before it is full";
   state.share_used = 0;
   state.writes_per_s = 0;
   state.reads_per_s = 0;
-  EXPECT_EQ(brings(RollbackPolicy::adaptive), 1U) << "readers may come";
+  EXPECT_EQ(brings(RollbackPolicy::adaptive), kAllGenerations) << "readers may come";
 }
 
 TEST(Policy, BringsBackNothingFromAnEmptyStore) {

@@ -146,9 +146,9 @@ class SortedFilesTest : public ::testing::Test {
   }
 
   Status sort() {
-    return write_sorted_files(*generation_, generation_->last_sequence(), families_, is_superseded_,
-                              ValueReader(store_), store_, db_->GetDBOptions(), temporary_.root().string(), stop_,
-                              &files_);
+    const MergedRun run({&generation_, 1}, generation_->last_sequence(), families_, is_superseded_);
+    return write_sorted_files(run.next(run.bytes_left()), generation_->id(), families_, ValueReader(store_), store_,
+                              db_->GetDBOptions(), temporary_.root().string(), stop_, &files_);
   }
   void ingest() {
     for (const SortedFile& file : files_) {
@@ -273,9 +273,10 @@ TEST_F(SortedFilesTest, AFileWhoseFirstKeyIsDamagedIsRefused) {
   rocksdb::DBOptions options = db_->GetDBOptions();
   options.env = env.get();
   const auto before = temporary_.entries();
+  const MergedRun run({&generation_, 1}, generation_->last_sequence(), families_, is_superseded_);
   const Status status =
-      write_sorted_files(*generation_, generation_->last_sequence(), families_, is_superseded_, ValueReader(store_),
-                         store_, options, temporary_.root().string(), stop_, &files_);
+      write_sorted_files(run.next(run.bytes_left()), generation_->id(), families_, ValueReader(store_), store_, options,
+                         temporary_.root().string(), stop_, &files_);
   EXPECT_TRUE(status.IsCorruption()) << status.ToString();
   EXPECT_EQ(temporary_.entries(), before);
 }

@@ -100,13 +100,12 @@ Sequence add_entries_of(const WriteBatch& batch, std::uint64_t offset, Sequence 
 
 // Without rollbacks no space is released, so a pause would not help.
 std::chrono::nanoseconds SpillCommitter::pace(std::span<Commit* const> group) {
-  if (pacer_.is_idle(usage_.free_share()) || context_.options.rollback == RollbackPolicy::off ||
-      !context_.may_bring_back())
+  if (pacer_.is_idle(usage_.room()) || context_.options.rollback == RollbackPolicy::off || !context_.may_bring_back())
     return {};
   std::uint64_t bytes = 0;
   for (const Commit* one : group) bytes += one->batch->GetDataSize();
   // The store may have become empty since the last commit.
-  return pacer_.pause(usage_.free_share_now(), bytes, WritePacer::Clock::now());
+  return pacer_.pause(usage_.room_now(), bytes, WritePacer::Clock::now());
 }
 
 Status SpillCommitter::admit(const Commit& commit, std::uint64_t group_bytes) {

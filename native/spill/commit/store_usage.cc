@@ -18,7 +18,9 @@ bool StoreUsage::has_room(std::uint64_t bytes, bool may_use_reserve) const {
   return used <= (may_use_reserve ? 1.0 : 1.0 - kReserve);
 }
 
-double StoreUsage::free_share_now() const { return 1.0 - kReserve - share_used(0, live_.held_memory_bytes()); }
+StoreRoom StoreUsage::room_now() const {
+  return {1.0 - kReserve - share_used(0, live_.held_memory_bytes()), returning_.load(std::memory_order_relaxed)};
+}
 
 std::uint64_t StoreUsage::room_for_sorted(std::uint64_t more_bytes) const {
   if (has_own_drive_) return 0;
@@ -28,7 +30,7 @@ std::uint64_t StoreUsage::room_for_sorted(std::uint64_t more_bytes) const {
     const std::uint64_t more = one == generations->back() ? more_bytes : 0;
     room = std::max(room, most_sorted_bytes(*one, more));
   }
-  return std::max(room, sorted_bytes_.load(std::memory_order_acquire));
+  return room;
 }
 
 double StoreUsage::share_used(std::uint64_t more_bytes, std::uint64_t more_memory) const {
@@ -36,22 +38,6 @@ double StoreUsage::share_used(std::uint64_t more_bytes, std::uint64_t more_memor
   const std::uint64_t used = store_.used_bytes() + room_for_sorted(more_bytes) + more_bytes;
   return std::max(static_cast<double>(used) / static_cast<double>(store_.capacity_bytes()),
                   static_cast<double>(memory) / static_cast<double>(index_bytes_));
-}
-
-std::shared_ptr<const Generations> StoreUsage::reserve_sorted(const std::shared_ptr<const Generations>& wanted) {
-  if (has_own_drive_ || wanted->empty()) return wanted;
-  const std::uint64_t used = store_.used_bytes();
-  const std::uint64_t capacity = store_.capacity_bytes();
-  auto fitting = std::make_shared<Generations>();
-  std::uint64_t bytes = 0;
-  for (const auto& one : *wanted) {
-    const std::uint64_t its = most_sorted_bytes(*one);
-    if (!fitting->empty() && used + bytes + its > capacity) break;
-    fitting->push_back(one);
-    bytes += its;
-  }
-  sorted_bytes_.store(bytes, std::memory_order_release);
-  return fitting;
 }
 
 }  // namespace spillway::spill

@@ -1,11 +1,12 @@
-// How full the spill store and the key index are, and the space reserved for the sorted files of a rollback.
+// How full the spill store and the key index are. Sorted files of a rollback are on the same file system as the store's
+// logs and count towards its capacity: space for those of the largest generation is always kept free.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 
 #include "spill/live/live_set.h"
+#include "spill/store/drain_pacer.h"
 #include "spill/store/store.h"
 #include "spillway/options.h"
 
@@ -21,17 +22,14 @@ class StoreUsage {
   double share_used() const { return share_used(0, 0); }
   // Whether `bytes` more fit. A reserve is kept for writes that cannot go to RocksDB.
   bool has_room(std::uint64_t bytes, bool may_use_reserve) const;
-  // What is left for other writes, as a share of the whole.
-  double free_share_now() const;
+  // Room for writes that can go to RocksDB, as shares of the store's capacity or of the index's memory.
+  StoreRoom room_now() const;
   // The same when has_room() was last called.
-  double free_share() const { return free_share_.load(std::memory_order_relaxed); }
-
-  // --- Sorted files of a rollback. They are on the same file system as the store's logs and count towards its capacity
-  // Returns the oldest generations whose sorted files fit, at least one: space for one is always kept free. The space
-  // counts as used until release_sorted().
-  std::shared_ptr<const Generations> reserve_sorted(const std::shared_ptr<const Generations>& wanted)
-      REQUIRES(in_commit_queue);
-  void release_sorted() { sorted_bytes_.store(0, std::memory_order_release); }
+  StoreRoom room() const {
+    return {free_share_.load(std::memory_order_relaxed), returning_.load(std::memory_order_relaxed)};
+  }
+  // Of what a rollback in progress will release at its end, the share that has not yet come back.
+  void set_returning(double share) { returning_.store(share, std::memory_order_relaxed); }
 
  private:
   double share_used(std::uint64_t more_bytes, std::uint64_t more_memory) const;
@@ -43,7 +41,7 @@ class StoreUsage {
   const Store& store_;
   const LiveSet& live_;
   mutable std::atomic<double> free_share_{1};
-  std::atomic<std::uint64_t> sorted_bytes_{0};  // reserved for the sorted files of a rollback in progress
+  std::atomic<double> returning_{0};
 };
 
 }  // namespace spillway::spill

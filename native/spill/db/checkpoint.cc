@@ -165,8 +165,10 @@ Status CheckpointMaker::ingest_view(const View& view, rocksdb::DB& copy, Ingeste
   std::map<std::uint32_t, rocksdb::IngestExternalFileArg> arguments;
   for (const auto& generation : *view.generations) {
     std::vector<SortedFile> files;
-    const Status status = write_sorted_files(*generation, view.up_to, families, is_superseded, values_, live_.store(),
-                                             main_.db().GetDBOptions(), directory, main_.stopping(), &files);
+    const MergedRun run({&generation, 1}, view.up_to, families, is_superseded);
+    const Status status =
+        write_sorted_files(run.next(run.bytes_left()), generation->id(), families, values_, live_.store(),
+                           main_.db().GetDBOptions(), directory, main_.stopping(), &files);
     if (!status.ok()) return status;
     for (const SortedFile& file : files) {
       add_to(&arguments[file.column_family], file, main_.ingested_files().may_move());

@@ -244,6 +244,7 @@ class DbImpl final : public UniformDb {
   rocksdb::Status shut_down();
   rocksdb::Status without_rollbacks(const std::function<rocksdb::Status()>& compact);
   rocksdb::DB* hand_out_root();
+  BurstWatch::Activity write_activity() const;
   void on_poll(const Signals& signals, Route before, Route now);
   // Adds to an estimate what the spill store holds of that column family, or of all families if none is given.
   void add_spilled(std::optional<std::uint32_t> family, const rocksdb::Slice& property, std::uint64_t* value) const;

@@ -57,6 +57,12 @@ DbImpl::~DbImpl() {
   (void)closing_.close([] { return Status(); }, [this] { return shut_down(); });
 }
 
+BurstWatch::Activity DbImpl::write_activity() const {
+  const Counts& counts = telemetry_.counts;
+  return {counts.diverted_writes.load(std::memory_order_relaxed) + counts.main_writes.load(std::memory_order_relaxed),
+          counts.reads_with_live.load(std::memory_order_relaxed), commits_.usage.share_used()};
+}
+
 Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const StoreContents& contents) {
   closing_.set_found_writes(contents.has_writes);
   if (Status status = families_.add(handles); !status.ok()) return status;
@@ -69,8 +75,10 @@ Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const Stor
   if (Status status = recover(contents, main_, live_, commits_); !status.ok()) return status;
   main_.order().let_compactions_run(MainOrder::Until::opened);
   main_.order().start([this] { commits_.notes.before_flush(); });
-  router_.detector().start(&base(), &live_.families(),
-                           [this](const Signals& signals, Route before, Route now) { on_poll(signals, before, now); });
+  router_.detector().start(
+      &base(), &live_.families(),
+      [this](const Signals& signals, Route before, Route now) { on_poll(signals, before, now); },
+      [this] { return write_activity(); });
   families_.start(handles);
   rollbacks_.thread.start();
   closing_.set_started([this] { router_.detector().end_polls(kMostOfExit); });

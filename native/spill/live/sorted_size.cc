@@ -6,12 +6,15 @@ namespace spillway::spill {
 namespace {
 
 // Bytes that an entry adds to a file in addition to its key and value, if it is a block by itself: sequence number,
-// lengths, the block's trailer and restarts, its handle in the index, its share of a filter; and bytes of the file
-// itself: properties, footer, the last blocks. A compressed value takes less. Source: RocksDB's block-based table,
-// rounded up.
+// lengths, the block's trailer and restarts, its handle in the index, its share of a filter. A compressed value takes
+// less. Source: RocksDB's block-based table, rounded up.
 constexpr std::uint64_t kSortedEntryBytes = 64;
-constexpr std::uint64_t kSortedFileBytes = 16 << 10;
+
 }  // namespace
+
+std::uint64_t most_sorted_bytes_of_entry(std::uint64_t key_bytes, std::uint64_t value_bytes) {
+  return 2 * key_bytes + value_bytes + kSortedEntryBytes;  // the index has a key for each block
+}
 
 std::uint64_t most_sorted_bytes(const Generation& generation, std::uint64_t more_bytes) {
   // The index has a key for each block, and an entry may be as large as one.

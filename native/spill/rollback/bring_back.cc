@@ -6,12 +6,19 @@
 #include <utility>
 
 #include "base/steps.h"
+#include "spill/live/sorted_size.h"
 #include "spill/main_db/temporary_tables.h"
 
 namespace spillway::spill {
 namespace {
 
 using rocksdb::Status;
+
+// Each part costs an ingestion. Source: guess
+constexpr std::uint64_t kLeastPart = std::uint64_t{1} << 20;
+// A part is followed by a compaction of up to ten times its size, for which a call that needs the rollbacks to rest
+// waits. Source: guess
+constexpr std::uint64_t kLargestPart = std::uint64_t{32} << 20;
 
 std::uint64_t sum(const Generations& generations, std::uint64_t (Generation::*of)() const) {
   std::uint64_t total = 0;
@@ -42,31 +49,75 @@ void BringBack::remove_leftovers() {
 Status BringBack::bring_back(std::uint64_t most) {
   const MutexLock no_compact_files(mutex_);
   MainDb& main = context_.main;
-  Status renewed = Status::TryAgain();  // not tried
-  if (main.logs().have_failed()) {
-    renewed = main.renew_log();
-    if (!renewed.ok() && !main.ingested_files().may_ingest()) return renewed;
-  }
-  Choice choice;
   Status status;
-  context_.commits.pipeline.queue().run_alone(
-      [&]() REQUIRES(mutex_, in_commit_queue) { status = choose(most, renewed, &choice); });
-  if (!status.ok() || choice.targets->empty()) return status;
-  const Generations& targets = *choice.targets;
-  if (choice.put_back) {
-    end_rollback(targets, *choice.put_back, Way::put_back);
-    return {};
+  if (!group_) {
+    Status renewed = Status::TryAgain();  // not tried
+    if (main.logs().have_failed()) {
+      renewed = main.renew_log();
+      if (!renewed.ok() && !main.ingested_files().may_ingest()) return renewed;
+    }
+    Choice choice;
+    context_.commits.pipeline.queue().run_alone(
+        [&]() REQUIRES(mutex_, in_commit_queue) { status = choose(most, renewed, &choice); });
+    if (!status.ok() || choice.targets->empty()) return status;
+    if (choice.put_back) {
+      end_rollback(*choice.targets, *choice.put_back, Way::put_back);
+      return {};
+    }
+    if (status = begin_group(choice); !status.ok()) return status;
   }
-  status = context_.commits.writer.make_durable_concurrently();
-  if (!status.ok()) {
-    context_.commits.usage.release_sorted();
-    return status;
+  status = ingest_concurrently(*group_);
+  if (status.ok() && group_->run.is_empty()) {
+    end_rollback(*group_->targets, group_->began, Way::ingest);
+    end_group();
   }
-  const Return ingested = begin_rollback(targets);
-  status = ingest_concurrently(targets, choice.visible);
-  if (status.ok()) end_rollback(targets, ingested, Way::ingest);
-  // An error during the ingestion forbids ingestions until the next Open: the next try puts the generation back.
+  // What was ingested of it comes back once more. An error during the ingestion forbids ingestions until the next Open:
+  // the next try puts the generations back.
+  if (!status.ok() && (!status.IsTryAgain() || !main.ingested_files().may_ingest())) end_group();
   return status.IsAborted() && !main.ingested_files().may_ingest() ? Status::TryAgain() : status;
+}
+
+Status BringBack::begin_group(const Choice& choice) {
+  if (Status status = context_.commits.writer.make_durable_concurrently(); !status.ok()) return status;
+  group_.emplace(make_group(choice.targets, choice.visible));
+  group_->began = begin_rollback(*group_->targets);
+  is_under_way_.store(true, std::memory_order_release);
+  compact_parts(*group_, /*only_to_base=*/true);  // otherwise the first part would be compacted with what lies in L0
+  context_.commits.usage.set_returning(group_->share);
+  return {};
+}
+
+void BringBack::end_group() {
+  group_.reset();
+  is_under_way_.store(false, std::memory_order_release);
+  context_.commits.usage.set_returning(0);
+}
+
+// There is always room for the sorted files of the largest generation (StoreUsage), so a part has no more bytes. There
+// are as many parts as generations at least, so that the run comes back as evenly as the generations would one by one.
+BringBack::Group BringBack::make_group(std::shared_ptr<const Generations> targets, Sequence durable) const {
+  const auto superseded = [&](const Entry& entry) { return context_.live.is_superseded(entry, durable); };
+  const auto make_run = [&] { return MergedRun(*targets, ~Sequence{0}, context_.live.families(), superseded); };
+  std::uint64_t most = 0;
+  for (const auto& one : *targets) most = std::max(most, most_sorted_bytes(*one));
+  Group group{.targets = targets, .run = make_run(), .families = {}, .began = {}};
+  // Each part may have all range tombstones.
+  if (targets->size() > 1 && group.run.tombstone_bytes() > most / 2) {
+    targets = std::make_shared<Generations>(Generations{targets->front()});
+    most = most_sorted_bytes(*targets->front());
+    group.targets = targets;
+    group.run = make_run();
+  }
+  const std::uint64_t tombstones = targets->size() > 1 ? group.run.tombstone_bytes() : 0;
+  group.families = group.run.column_families();
+  group.run_bytes = group.run.bytes_left();
+  const std::uint64_t even = std::clamp(group.run_bytes / targets->size() + 1, kLeastPart, kLargestPart);
+  group.part_bytes = std::min(even, most - tombstones);
+  group.share = std::max(static_cast<double>(sum(*targets, &Generation::user_bytes)) /
+                             static_cast<double>(context_.store.capacity_bytes()),
+                         static_cast<double>(sum(*targets, &Generation::memory_bytes)) /
+                             static_cast<double>(context_.options.index_bytes));
+  return group;
 }
 
 Status BringBack::choose(std::uint64_t most, const Status& renewed, Choice* choice) {
@@ -87,7 +138,6 @@ Status BringBack::choose(std::uint64_t most, const Status& renewed, Choice* choi
   if (!puts && !may_ingest) {  // RocksDB's error was reported only now, or its log has just failed
     return renewed.ok() ? IngestedFiles::refusal() : renewed;
   }
-  if (!puts) targets = context_.commits.usage.reserve_sorted(targets);
   if (!targets->empty() && targets->back().get() == writer.active()) writer.seal();
   choice->visible = context_.live.visible();
   if (targets->empty() || !puts) return {};
@@ -108,6 +158,7 @@ Status BringBack::bring_back_in_commit_queue(Way largest) {
   MainDb& main = context_.main;
   SpillWriter& writer = context_.commits.writer;
   writer.seal();
+  end_group();  // what of it was ingested comes back once more
   Status status;
   int tries = kMostIngestions;
   while (status.ok() && !context_.live.generations()->empty()) {
@@ -130,8 +181,9 @@ Status BringBack::bring_back_in_commit_queue(Way largest) {
     }
     if (status.IsTryAgain()) {  // too much, or RocksDB is in a write stall
       way = Way::ingest;
-      targets = context_.commits.usage.reserve_sorted(targets);
-      status = ingest_in_commit_queue(*targets, context_.live.visible());
+      Group group = make_group(targets, context_.live.visible());
+      targets = group.targets;
+      status = ingest_in_commit_queue(group);
       // An error meanwhile forbids it in this opening.
       if (status.IsAborted() && !main.ingested_files().may_ingest()) status = Status::TryAgain();
     }

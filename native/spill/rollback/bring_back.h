@@ -1,9 +1,10 @@
-// Brings generations back into RocksDB (K8): small ones through its log and memtables, others as sorted files that it
-// ingests. Then the spill store drops them.
+// Brings generations back into RocksDB (K8): small ones through its log and memtables, others as one sorted run that it
+// ingests in parts. Then the spill store drops them.
 #pragma once
 
 #include <rocksdb/status.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "spill/live/value_reader.h"
 #include "spill/main_db/main_db.h"
 #include "spill/report/telemetry.h"
+#include "spill/rollback/merged_run.h"
 #include "spill/rollback/rollback_pause.h"
 #include "spill/rollback/sorted_files.h"
 #include "spill/stall/detector.h"
@@ -46,9 +48,11 @@ class BringBack {
   BringBack(const RollbackContext& context, std::string sorted_directory)
       : context_(context), sorted_directory_(std::move(sorted_directory)) {}
 
-  // Brings back the `most` oldest live generations, or all if they are small enough to be put back. TryAgain: RocksDB
-  // has no room for them now.
+  // The next step: the `most` oldest live generations begin to come back, or all if they are small enough to be put
+  // back; or the next part of those that have begun does. TryAgain: RocksDB has no room now.
   rocksdb::Status bring_back(std::uint64_t most) EXCLUDES(mutex_);
+  // Whether generations have begun to come back, and parts are left.
+  bool is_under_way() const { return is_under_way_.load(std::memory_order_acquire); }
   // All of them while commits wait: for the small rest that bring_back() has left. TryAgain: RocksDB has no room for it
   // now. Aborted: they are too large to be put back, or RocksDB refuses it, and `largest` is Way::put_back.
   rocksdb::Status bring_back_in_commit_queue(Way largest) REQUIRES(mutex_, in_commit_queue);
@@ -74,6 +78,18 @@ class BringBack {
   Return begin_rollback(const Generations& targets) const;
   void end_rollback(const Generations& targets, const Return& began, Way way) REQUIRES(mutex_);
 
+  // Generations that come back as one run. They stay live until the last part is ingested: a crash before that has them
+  // begin again, which changes nothing.
+  struct Group {
+    std::shared_ptr<const Generations> targets;
+    MergedRun run;
+    std::uint64_t part_bytes = 0;         // of sorted files, most
+    std::uint64_t run_bytes = 0;          // of the whole run
+    std::vector<std::uint32_t> families;  // of what is in it
+    double share = 0;                     // of the store's capacity or of the index's, the larger
+    Return began;
+  };
+
   // The result of the part that runs in the commit queue: it selects generations, and puts them back if they are small.
   struct Choice {
     std::shared_ptr<const Generations> targets;
@@ -86,10 +102,15 @@ class BringBack {
 
   rocksdb::Status put_back(const Generations& targets) REQUIRES(mutex_, in_commit_queue);
   // `durable`: the sequence up to which the spill store is durable.
-  rocksdb::Status ingest_concurrently(const Generations& targets, Sequence durable) REQUIRES(mutex_);
-  rocksdb::Status ingest_in_commit_queue(const Generations& targets, Sequence durable)
-      REQUIRES(mutex_, in_commit_queue);
-  rocksdb::Status write_and_ingest(const Generations& targets, Sequence durable) REQUIRES(mutex_);
+  Group make_group(std::shared_ptr<const Generations> targets, Sequence durable) const;
+  rocksdb::Status begin_group(const Choice& choice) REQUIRES(mutex_);
+  void end_group() REQUIRES(mutex_);  // done or given up
+  rocksdb::Status ingest_concurrently(Group& group) REQUIRES(mutex_);
+  rocksdb::Status ingest_in_commit_queue(Group& group) REQUIRES(mutex_, in_commit_queue);
+  rocksdb::Status write_and_ingest_part(Group& group) REQUIRES(mutex_);
+  static double left_of(const Group& group);
+  // See compact_l0() in part_compaction.h.
+  void compact_parts(const Group& group, bool only_to_base) REQUIRES(mutex_);
   rocksdb::Status ingest_files(const std::vector<SortedFile>& files);
   rocksdb::Status drop(const Generations& brought_back) REQUIRES(mutex_, in_commit_queue);
 
@@ -97,6 +118,8 @@ class BringBack {
   const std::string sorted_directory_;
   Mutex mutex_;
   bool has_refused_ GUARDED_BY(mutex_) = false;  // RocksDB has just refused what was to be put back
+  std::optional<Group> group_ GUARDED_BY(mutex_);
+  std::atomic<bool> is_under_way_{false};
   RollbackPause pause_;
 };
 

@@ -1,48 +1,69 @@
-// Large generations come back as sorted files that RocksDB ingests.
+// Large generations come back as a sorted run that RocksDB ingests in parts.
+#include <cmath>
 #include <unordered_map>
 #include <utility>
 
 #include "base/steps.h"
 #include "spill/compat/file_ingestion.h"
 #include "spill/rollback/bring_back.h"
+#include "spill/rollback/part_compaction.h"
 
 namespace spillway::spill {
 
 using rocksdb::Status;
 
-Status BringBack::ingest_concurrently(const Generations& targets, Sequence durable) {
-  Status status = write_and_ingest(targets, durable);
-  // If the note cannot be written it is owed, and the ingested generation is dropped nevertheless, which frees space. A
+Status BringBack::ingest_concurrently(Group& group) {
+  Status status = write_and_ingest_part(group);
+  // If the note cannot be written it is owed, and ingested generations are dropped nevertheless, which frees space. A
   // misplaced file is in RocksDB too; after a failure, RocksDB's latest sequence may have changed.
   context_.commits.notes.add_concurrently(/*in_flush=*/false).PermitUncheckedError();
   context_.commits.pipeline.queue().run_alone([&]() REQUIRES(mutex_, in_commit_queue) {
     context_.main.order().let_compactions_run(MainOrder::Until::ingested);
-    if (status.ok()) status = drop(targets);
+    if (status.ok() && group.run.is_empty()) status = drop(*group.targets);
   });
+  if (status.ok()) compact_parts(group, /*only_to_base=*/false);
   return status;
 }
 
-Status BringBack::ingest_in_commit_queue(const Generations& targets, Sequence durable) {
-  Status status = write_and_ingest(targets, durable);
-  context_.commits.notes.append_durably().PermitUncheckedError();  // as above
-  context_.main.order().let_compactions_run(MainOrder::Until::ingested);
-  if (status.ok()) status = drop(targets);
+// Compactions that are not announced to listeners must not run while a note is owed. In a stall RocksDB's threads have
+// enough to do, and a call may wait for the rollback.
+void BringBack::compact_parts(const Group& group, bool only_to_base) {
+  if (context_.detector.signals().is_stalled) return;
+  for (const std::uint32_t id : group.families) {
+    if (context_.commits.notes.is_owed() || context_.main.is_stopping()) return;
+    const UsedColumnFamily family = context_.live.families().use(id);
+    if (!family.is_dropped && family.handle != nullptr) compact_l0(context_.main.db(), family, only_to_base);
+  }
+}
+
+Status BringBack::ingest_in_commit_queue(Group& group) {
+  Status status;
+  do {
+    status = write_and_ingest_part(group);
+    context_.commits.notes.append_durably().PermitUncheckedError();  // as above
+    context_.main.order().let_compactions_run(MainOrder::Until::ingested);
+  } while (status.ok() && !group.run.is_empty());
+  if (status.ok()) status = drop(*group.targets);
   return status;
 }
 
-Status BringBack::write_and_ingest(const Generations& targets, Sequence durable) {
-  const auto superseded = [&](const Entry& entry) { return context_.live.is_superseded(entry, durable); };
+// The share that has not come back, in whole generations, as if they came back one by one.
+double BringBack::left_of(const Group& group) {
+  if (group.run_bytes == 0) return 0;
+  const auto generations = static_cast<double>(group.targets->size());
+  const double left = static_cast<double>(group.run.bytes_left()) / static_cast<double>(group.run_bytes);
+  return group.share * std::ceil(left * generations) / generations;
+}
+
+Status BringBack::write_and_ingest_part(Group& group) {
   MainDb& main = context_.main;
   std::vector<SortedFile> files;
   Status status;
   if (!main.ingested_files().may_ingest()) status = IngestedFiles::refusal();
-  for (const auto& generation : targets) {
-    if (!status.ok()) break;
-    std::vector<SortedFile> of_one;
-    status = write_sorted_files(*generation, generation->last_sequence(), context_.live.families(), superseded,
+  if (status.ok()) {
+    status = write_sorted_files(group.run.next(group.part_bytes), group.targets->back()->id(), context_.live.families(),
                                 context_.values, context_.store, main.db().GetDBOptions(), sorted_directory_,
-                                main.stopping(), &of_one);
-    files.insert(files.end(), of_one.begin(), of_one.end());
+                                main.stopping(), &files);
   }
   if (status.ok()) {
     steps::reached("spill.rollback.sorted");
@@ -52,7 +73,9 @@ Status BringBack::write_and_ingest(const Generations& targets, Sequence durable)
   // before it, as in ingest_files.
   if (status.ok()) status = files.empty() ? main.sync_log() : ingest_files(files);
   for (const SortedFile& file : files) (void)main.db().GetEnv()->DeleteFile(file.path);  // gone where it was moved
-  context_.commits.usage.release_sorted();
+  if (!status.ok()) return status;
+  group.run.advance(group.part_bytes);
+  context_.commits.usage.set_returning(left_of(group));
   return status;
 }
 

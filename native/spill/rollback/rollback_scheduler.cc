@@ -56,6 +56,7 @@ bool RollbackScheduler::end(const Outcome& outcome, Time now, bool is_stopping) 
     last_took_s_ = seconds(outcome.began, now);
     failure_pause_ = {};
   }
+  is_due_ = is_due_ || outcome.has_more;
   retries_by_itself_ = outcome.status.IsTryAgain() || outcome.is_paused;  // after its pause
   is_retried_soon_ = outcome.status.IsTryAgain() || is_done;              // more may be left to bring back
   if (outcome.status.ok() || outcome.status.IsTryAgain() || is_stopping) return false;

@@ -47,6 +47,7 @@ class RollbackScheduler {
   struct Outcome {
     Time began{};
     std::uint64_t generations = 0;  // to be brought back; 0: none
+    bool has_more = false;          // parts of what has begun are left
     bool is_paused = false;         // by the user: the check was skipped
     rocksdb::Status status;         // TryAgain: RocksDB has no room for it now
   };

@@ -54,11 +54,15 @@ RollbackState RollbackThread::observe() {
   const Thresholds thresholds = thresholds_of(signals, context_.options.divert);
   RollbackState state;
   state.route = context_.detector.route();
+  state.burst_is_over = context_.detector.is_burst_over();
   // A failed store is repaired by bringing back its contents.
   state.spill_full = context_.commits.writer.is_full() || context_.commits.writer.has_failed();
   // The last write may have been paced long ago.
   const WritePacer& pacer = context_.commits.pacer;
-  state.is_pacing = pacer.is_pacing() && !pacer.is_plenty(context_.commits.usage.free_share_now());
+  const StoreRoom room = context_.commits.usage.room_now();
+  state.is_pacing = pacer.is_pacing() && !pacer.is_plenty(room);
+  state.paced_group = pacer.next_group(room);
+  state.largest_group = pacer.largest_group();
   for (const auto& one : *generations) {
     state.live_bytes += one->user_bytes();
     state.live_entries += one->entries() + 1;  // one may hold only tombstones
@@ -89,11 +93,13 @@ RollbackScheduler::Outcome RollbackThread::bring_back_next() {
   if (!pass || !context_.live.has_any()) return outcome;
   const RollbackState state = observe();
   outcome.generations = next_rollback(state, context_.options.rollback);
+  const bool makes_room = outcome.generations > 0 && (state.spill_full || state.is_pacing);
+  is_making_room_.store(makes_room, std::memory_order_release);
   if (outcome.generations > 0) {
     outcome.began = Clock::now();
-    is_returning_one_.store(outcome.generations == 1, std::memory_order_release);
     outcome.status = bring_back_.bring_back(outcome.generations);
-    is_returning_one_.store(false, std::memory_order_release);
+    outcome.has_more = outcome.status.ok() && bring_back_.is_under_way();
+    is_making_room_.store(makes_room && outcome.has_more, std::memory_order_release);
   }
   // A call that waits for room while RocksDB is stopped by an error returns that error.
   const bool is_in_vain = state.is_stalled && (outcome.generations == 0 || outcome.status.IsTryAgain());

@@ -35,8 +35,10 @@ class RollbackThread {
   rocksdb::Status bring_back_all();
   // The number of failed rollbacks, and the last error.
   std::pair<std::uint64_t, rocksdb::Status> failures();
-  // Whether a rollback of one generation is in progress. If so, there will be room soon.
-  bool is_rolling_back_one() const { return is_returning_one_.load(std::memory_order_acquire); }
+  // Whether a run is on its way back, in parts.
+  bool is_under_way() const { return bring_back_.is_under_way(); }
+  // Whether a rollback is in progress because the store is full or nearly so. If so, there will be room soon.
+  bool is_making_room() const { return is_making_room_.load(std::memory_order_acquire); }
 
  private:
   void run();
@@ -50,7 +52,7 @@ class RollbackThread {
   CondVar wake_;
   CondVar ended_;  // signalled at the end of each attempt
   RollbackScheduler scheduler_ GUARDED_BY(mutex_);
-  std::atomic<bool> is_returning_one_{false};
+  std::atomic<bool> is_making_room_{false};
   std::thread thread_;
 };
 

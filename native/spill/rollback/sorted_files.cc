@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <unordered_set>
 #include <utility>
 
 #include "spill/main_db/temporary_tables.h"
@@ -29,80 +30,22 @@ constexpr std::uint64_t kPageBytes = 4096;
 // RocksDB's write batch, rounded up.
 constexpr std::uint64_t kRecordOverheadBytes = 56;
 
-using Entries = std::vector<const Entry*>;
-struct KeyRange {
-  std::string begin;
-  std::string end;
-};
-
-// What goes into one file.
-struct Contents {
-  Entries entries;  // in the order of keys, one for each
-  std::vector<KeyRange> deleted;
-};
+using Entries = std::span<const Entry* const>;
 
 Status stopped() { return Status::Aborted("the rollback was stopped"); }
 
-// The newest version up to `up_to` of each key of a family that was not dropped.
-std::map<std::uint32_t, Contents> contents_of(const Generation& generation, Sequence up_to,
-                                              const ColumnFamilies& families, const IsSuperseded& is_superseded) {
-  Entries all;
-  for (const auto& run : generation.sorted_runs(up_to)) {
-    const auto middle = static_cast<Entries::difference_type>(all.size());
-    all.insert(all.end(), run->begin(), run->end());
-    std::inplace_merge(all.begin(), all.begin() + middle, all.end(), EntryOrder(families));
-  }
-  std::map<std::uint32_t, Contents> contents;
-  const bool has_tombstones = generation.has_range_tombstones();
-  const Entry* last = nullptr;
-  Contents* of_family = nullptr;
-  for (const Entry* entry : all) {
-    if (entry->sequence > up_to) continue;
-    const bool same_family = last != nullptr && last->column_family == entry->column_family;
-    const bool same_key = same_family && last->key() == entry->key();
-    last = entry;
-    if (same_key) continue;
-    if (!same_family) {
-      of_family = families.of(entry->column_family).is_dropped ? nullptr : &contents[entry->column_family];
-    }
-    if (of_family == nullptr) continue;
-    if (has_tombstones && generation.covering_tombstone(entry->column_family, entry->key(), up_to) > entry->sequence) {
-      continue;
-    }
-    if (is_superseded(*entry)) continue;
-    of_family->entries.push_back(entry);
-  }
-  for (const RangeTombstone& tombstone : generation.range_tombstones()) {
-    if (tombstone.sequence > up_to || families.of(tombstone.column_family).is_dropped) continue;
-    contents[tombstone.column_family].deleted.push_back({tombstone.begin, tombstone.end});
-  }
-  return contents;
-}
-
-// Their union, in order: in a file that is ingested all have the same sequence number.
-std::vector<KeyRange> joined(std::vector<KeyRange> ranges, const rocksdb::Comparator& order) {
-  std::erase_if(ranges, [&](const KeyRange& range) { return order.Compare(range.begin, range.end) >= 0; });
-  std::sort(ranges.begin(), ranges.end(),
-            [&](const KeyRange& a, const KeyRange& b) { return order.Compare(a.begin, b.begin) < 0; });
-  std::vector<KeyRange> result;
-  for (KeyRange& range : ranges) {
-    if (result.empty() || order.Compare(result.back().end, range.begin) < 0) {
-      result.push_back(std::move(range));
-    } else if (order.Compare(result.back().end, range.end) < 0) {
-      result.back().end = std::move(range.end);
-    }
-  }
-  return result;
-}
-
-// Whether to read values by scans of the whole log, each of which fills the buffer, instead of in parallel in the order
+// Whether to read values by scans of whole logs, each of which fills the buffer, instead of in parallel in the order
 // of keys, which transfers whole pages for each value.
-bool scans_are_cheaper(const Entries& entries, std::uint64_t log_bytes) {
+bool scans_are_cheaper(Entries entries) {
   std::uint64_t value_bytes = 0;
   std::uint64_t page_bytes = 0;
+  std::uint64_t log_bytes = 0;
+  std::unordered_set<const Generation*> logs;
   for (const Entry* entry : entries) {
     value_bytes += entry->value.length;
     page_bytes += entry->value.length + kPageBytes;  // it begins anywhere within a page
+    const Generation& of = *entry->generation;
+    if (logs.insert(&of).second) log_bytes += of.user_bytes() + of.entries() * kRecordOverheadBytes;
   }
   const std::uint64_t scans = value_bytes / kBufferBytes + 1;
   return scans * log_bytes <= page_bytes;
@@ -111,14 +54,8 @@ bool scans_are_cheaper(const Entries& entries, std::uint64_t log_bytes) {
 // Iterates over the values of entries in the order of keys.
 class Values {
  public:
-  Values(const Generation& generation, ValueReader reader, const Store& store, const std::atomic<bool>& stop,
-         const Entries& entries)
-      : generation_(generation),
-        reader_(reader),
-        store_(store),
-        stop_(stop),
-        entries_(entries),
-        scans_(scans_are_cheaper(entries, generation.user_bytes() + generation.entries() * kRecordOverheadBytes)) {}
+  Values(ValueReader reader, const Store& store, const std::atomic<bool>& stop, Entries entries)
+      : reader_(reader), store_(store), stop_(stop), entries_(entries), scans_(scans_are_cheaper(entries)) {}
 
   // The value of the entry at `at`. REQUIRES: called in this order, once for each
   Status next(std::size_t at, Slice* value) {
@@ -158,39 +95,45 @@ class Values {
       bytes += length;
     }
     if (buffer_bytes_ < bytes) buffer_ = std::make_unique_for_overwrite<char[]>(buffer_bytes_ = bytes);
-    std::vector<std::size_t> in_log_order;
+    std::map<GenerationId, std::vector<std::size_t>> by_log;
     for (std::size_t i = begin_; i < end_; ++i) {
-      if (entries_[i]->kind == Kind::put) in_log_order.push_back(i);
+      if (entries_[i]->kind == Kind::put) by_log[entries_[i]->generation->id()].push_back(i);
     }
-    std::sort(in_log_order.begin(), in_log_order.end(),
+    Status status;
+    for (auto& [generation, wanted] : by_log) {
+      if (status.ok()) status = scan(generation, std::move(wanted));
+    }
+    return status;
+  }
+
+  // Copies the values of these entries, all of one generation, into the buffer.
+  Status scan(GenerationId generation, std::vector<std::size_t> wanted) {
+    std::sort(wanted.begin(), wanted.end(),
               [&](std::size_t a, std::size_t b) { return entries_[a]->value.offset < entries_[b]->value.offset; });
-    auto next = in_log_order.begin();
+    auto next = wanted.begin();
     const auto take = [&](const StoredRecord& record) {
       if (stop_.load(std::memory_order_relaxed)) return stopped();
-      for (; next != in_log_order.end() && entries_[*next]->value.offset == record.offset; ++next) {
+      for (; next != wanted.end() && entries_[*next]->value.offset == record.offset; ++next) {
         const Location& place = entries_[*next]->value;
-        if (place.from + std::uint64_t{place.length} > record.bytes.size()) return missing();
+        if (place.from + std::uint64_t{place.length} > record.bytes.size()) return missing(generation);
         if (place.length == 0) continue;  // there may be no buffer
         std::memcpy(buffer_.get() + places_[*next - begin_], record.bytes.data() + place.from, place.length);
       }
-      return next == in_log_order.end() ? Status::Incomplete() : Status::OK();  // all there: the rest is not read
+      return next == wanted.end() ? Status::Incomplete() : Status::OK();  // all there: the rest is not read
     };
-    if (next == in_log_order.end()) return Status::OK();
-    const Status status = store_.scan(generation_.id(), take);
-    if (next == in_log_order.end()) return Status::OK();
-    return status.ok() ? missing() : status;
+    const Status status = store_.scan(generation, take);
+    if (next == wanted.end()) return Status::OK();
+    return status.ok() ? missing(generation) : status;
   }
 
-  Status missing() const {
-    return Status::Corruption("a value of generation " + std::to_string(generation_.id()) +
-                              " is not in the spill store");
+  static Status missing(GenerationId generation) {
+    return Status::Corruption("a value of generation " + std::to_string(generation) + " is not in the spill store");
   }
 
-  const Generation& generation_;
   ValueReader reader_;
   const Store& store_;
   const std::atomic<bool>& stop_;
-  const Entries& entries_;
+  const Entries entries_;
   const bool scans_;
 
   // Of the entries [begin_, end_).
@@ -229,20 +172,19 @@ Status check_first_key(const std::string& path, const rocksdb::Options& options)
   return status.IsIncomplete() ? Status::OK() : status;
 }
 
-bool has_empty_bound(const Contents& contents) {
-  if (!contents.entries.empty() &&
-      (contents.entries.front()->key().empty() || contents.entries.back()->key().empty())) {
+bool has_empty_bound(const RunPart& part) {
+  if (!part.entries.empty() && (part.entries.front()->key().empty() || part.entries.back()->key().empty())) {
     return true;
   }
-  return std::ranges::any_of(contents.deleted, [](const KeyRange& range) { return range.begin.empty(); });
+  return std::ranges::any_of(part.deleted, [](const KeyRange& range) { return range.begin.empty(); });
 }
 
 // RocksDB 9's writer asserts, where it is built with assertions as Debian 13's is, that the first and the last key of
 // what it describes are both empty or neither. Without a description, RocksDB computes a checksum when it ingests.
-Status finish(rocksdb::SstFileWriter& writer, const Contents& contents, SortedFile* file) {
-  file->entries = contents.entries.size();
+Status finish(rocksdb::SstFileWriter& writer, const RunPart& part, SortedFile* file) {
+  file->entries = part.entries.size();
   rocksdb::ExternalSstFileInfo info;
-  const Status status = writer.Finish(has_empty_bound(contents) ? nullptr : &info);
+  const Status status = writer.Finish(has_empty_bound(part) ? nullptr : &info);
   file->bytes = writer.FileSize();
   if (!info.file_checksum_func_name.empty() && info.file_checksum_func_name != rocksdb::kUnknownFileChecksumFuncName) {
     file->checksum = info.file_checksum;
@@ -251,9 +193,8 @@ Status finish(rocksdb::SstFileWriter& writer, const Contents& contents, SortedFi
   return status;
 }
 
-Status write_file(const Generation& generation, const ColumnFamily& family, const Contents& contents,
-                  ValueReader reader, const Store& store, const rocksdb::DBOptions& db_options,
-                  const std::atomic<bool>& stop, SortedFile* file) {
+Status write_file(const ColumnFamily& family, const RunPart& part, ValueReader reader, const Store& store,
+                  const rocksdb::DBOptions& db_options, const std::atomic<bool>& stop, SortedFile* file) {
   rocksdb::Options options;
   if (Status status = options_of(family.handle, db_options, &options); !status.ok()) return status;
   rocksdb::EnvOptions env_options(db_options);
@@ -263,10 +204,10 @@ Status write_file(const Generation& generation, const ColumnFamily& family, cons
   rocksdb::SstFileWriter writer(env_options, options, family.handle, /*invalidate_page_cache=*/false,
                                 rocksdb::Env::IO_HIGH);
   if (Status status = writer.Open(file->path); !status.ok()) return status;
-  Values values(generation, reader, store, stop, contents.entries);
-  for (std::size_t i = 0; i < contents.entries.size(); ++i) {
+  Values values(reader, store, stop, part.entries);
+  for (std::size_t i = 0; i < part.entries.size(); ++i) {
     if (stop.load(std::memory_order_relaxed)) return stopped();
-    const Entry& entry = *contents.entries[i];
+    const Entry& entry = *part.entries[i];
     Slice value;
     Status status = values.next(i, &value);
     if (status.ok()) {
@@ -274,11 +215,11 @@ Status write_file(const Generation& generation, const ColumnFamily& family, cons
     }
     if (!status.ok()) return status;
   }
-  for (const KeyRange& range : joined(contents.deleted, *family.comparator)) {
+  for (const KeyRange& range : part.deleted) {
     if (Status status = writer.DeleteRange(range.begin, range.end); !status.ok()) return status;
   }
-  Status status = finish(writer, contents, file);
-  if (!status.ok() || contents.entries.empty()) return status;
+  Status status = finish(writer, part, file);
+  if (!status.ok() || part.entries.empty()) return status;
   return check_first_key(file->path, options);
 }
 
@@ -311,21 +252,19 @@ void add_to(rocksdb::IngestExternalFileArg* argument, const SortedFile& file, bo
   argument->files_checksum_func_names.push_back(file.checksum_name);
 }
 
-Status write_sorted_files(const Generation& generation, Sequence up_to, const ColumnFamilies& families,
-                          const IsSuperseded& is_superseded, ValueReader values, const Store& store,
-                          const rocksdb::DBOptions& db_options, const std::string& directory,
-                          const std::atomic<bool>& stop, std::vector<SortedFile>* files) {
+Status write_sorted_files(const std::vector<RunPart>& parts, GenerationId name, const ColumnFamilies& families,
+                          ValueReader values, const Store& store, const rocksdb::DBOptions& db_options,
+                          const std::string& directory, const std::atomic<bool>& stop, std::vector<SortedFile>* files) {
   files->clear();
   Status status;
-  for (const auto& [id, contents] : contents_of(generation, up_to, families, is_superseded)) {
-    const UsedColumnFamily family = families.use(id);
+  for (const RunPart& part : parts) {
+    const UsedColumnFamily family = families.use(part.column_family);
     if (family.is_dropped) continue;  // since the rollback began
-    if (contents.entries.empty() && joined(contents.deleted, *family.comparator).empty()) continue;
     if (status = check_handle(family); !status.ok()) break;
     SortedFile& file = files->emplace_back();
-    file.column_family = id;
-    file.path = free_path(directory, generation.id(), id, *db_options.env);
-    status = write_file(generation, family, contents, values, store, db_options, stop, &file);
+    file.column_family = part.column_family;
+    file.path = free_path(directory, name, part.column_family, *db_options.env);
+    status = write_file(family, part, values, store, db_options, stop, &file);
     if (!status.ok()) break;
   }
   if (status.ok()) return status;

@@ -1,5 +1,5 @@
-// Writes a generation's newest versions as SST files, one for each column family, ready for ingestion (K8: bulk
-// serialise, merge). Deletions are included, because they hide older versions in RocksDB.
+// Writes parts of a merged run as SST files, ready for ingestion (K8: bulk serialise, merge). Deletions are included,
+// because they hide older versions in RocksDB.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -7,13 +7,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "spill/live/column_families.h"
-#include "spill/live/generation.h"
 #include "spill/live/value_reader.h"
+#include "spill/rollback/merged_run.h"
 
 namespace spillway::spill {
 
@@ -31,17 +30,12 @@ struct SortedFile {
 // file for it, with mapped reads in vain.
 void add_to(rocksdb::IngestExternalFileArg* argument, const SortedFile& file, bool may_move);
 
-// Whether a newer version of the entry's key is in another generation, durably, so that this one is not needed.
-using IsSuperseded = std::function<bool(const Entry& entry)>;
-
-// Writes the generation's entries up to `up_to` into `directory`/<generation>-<family>.sst, or a free name like it, one
-// file for each family that has a handle. Left out are entries of dropped families, those that `is_superseded` names,
-// and those that a range tombstone of the same generation covers; the tombstone is written. Values are read in the
-// order of the log if that is faster than the order of keys. `stop` ends it early with Aborted. A failed attempt
-// removes its files.
-rocksdb::Status write_sorted_files(const Generation& generation, Sequence up_to, const ColumnFamilies& families,
-                                   const IsSuperseded& is_superseded, ValueReader values, const Store& store,
-                                   const rocksdb::DBOptions& db_options, const std::string& directory,
-                                   const std::atomic<bool>& stop, std::vector<SortedFile>* files);
+// Writes each part into `directory`/<name>-<family>.sst, or a free name like it, if its family has a handle and was not
+// dropped. Values are read in the order of the logs if that is faster than the order of keys. `stop` ends it early with
+// Aborted. A failed attempt removes its files.
+rocksdb::Status write_sorted_files(const std::vector<RunPart>& parts, GenerationId name, const ColumnFamilies& families,
+                                   ValueReader values, const Store& store, const rocksdb::DBOptions& db_options,
+                                   const std::string& directory, const std::atomic<bool>& stop,
+                                   std::vector<SortedFile>* files);
 
 }  // namespace spillway::spill

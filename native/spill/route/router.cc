@@ -42,7 +42,9 @@ bool Router::is_diverting() const {
     case Diversion::automatic:
       break;
   }
-  return parts_.detector->route() == Route::spill || parts_.commits.pipeline.gate().is_closed();
+  // While a run comes back, RocksDB gets nothing else: a flush in between would lie across all parts of it.
+  return parts_.detector->route() == Route::spill || parts_.rollback.is_under_way() ||
+         parts_.commits.pipeline.gate().is_closed();
 }
 
 void Router::set_diversion(Diversion diversion) {
@@ -156,9 +158,8 @@ Status Router::wait(PendingWrite& write, const std::function<void()>& wait) {
 //     reason, is_diverting) and the spill store can take all of the batch; a low-priority write only for the first
 //     cause;
 //   - to both in turn, if one key lies in the spill store and another can only go to RocksDB (try_with_main_only);
-//   - nowhere yet, if it waits for a rollback: its key lies in a spill store that is full or has failed, or one
-//   generation
-//     is on its way back and makes room;
+//   - nowhere yet, if it waits for a rollback: its key lies in a spill store that is full or has failed, or a rollback
+//     is making room;
 //   - to RocksDB otherwise. If RocksDB refuses it in a stall that was not noticed before, it is tried again.
 Router::Next Router::try_either_way(PendingWrite& write) {
   // A low-priority write waits for RocksDB, as it would without a spill store, unless it must be diverted.
@@ -166,7 +167,7 @@ Router::Next Router::try_either_way(PendingWrite& write) {
   BatchTraits traits;
   if (wants || write.has_diverted_key) traits = classify(*write.batch, parts_.live);
   const bool diverts = traits.must_divert || (wants && !traits.has_merge && traits.unsupported.ok());
-  const bool is_rolling_back_one = parts_.rollback.is_rolling_back_one();  // read before the rollback can end
+  const bool is_making_room = parts_.rollback.is_making_room();  // read before the rollback can end
   // The doubt ends when a rollback has emptied the failed store.
   write.is_in_doubt = write.is_in_doubt && parts_.commits.writer.has_failed();
   if (diverts && !write.is_in_doubt) {
@@ -187,7 +188,7 @@ Router::Next Router::try_either_way(PendingWrite& write) {
   }
   // The store is full and RocksDB is near a write stall. Waiting for the generation that is coming back is better than
   // writing to RocksDB: RocksDB would flush many small L0 files, while the generation comes back as one large one.
-  if (diverts && is_rolling_back_one && !write.options.no_slowdown) {
+  if (diverts && is_making_room && !write.options.no_slowdown) {
     write.waits_for = WaitCause::rollback;
     return Next::waits;
   }

@@ -59,12 +59,13 @@ Detector::Detector(DivertPolicy policy, std::chrono::milliseconds interval) : po
 
 Detector::~Detector() { stop(); }
 
-void Detector::start(rocksdb::DB* db, const ColumnFamilies* families, OnPoll on_poll) {
+void Detector::start(rocksdb::DB* db, const ColumnFamilies* families, OnPoll on_poll, Activity activity) {
   db_ = db;
   families_ = families;
   {
     const MutexLock reporting(report_mutex_);
     on_poll_ = std::move(on_poll);
+    activity_ = std::move(activity);
     last_reported_ = Route::main;  // the stall of a database that is just opened has not been reported
   }
   {
@@ -84,6 +85,7 @@ void Detector::stop() {
   if (thread_.joinable()) thread_.join();
   const MutexLock reporting(report_mutex_);
   on_poll_ = nullptr;
+  activity_ = nullptr;
 }
 
 void Detector::end_polls(std::chrono::milliseconds most) {
@@ -130,7 +132,10 @@ void Detector::OnStallConditionsChanged(const rocksdb::WriteStallInfo& info) {
 void Detector::poll() {
   const Signals signals = signals_of(*db_, *families_, policy_, route());
   const MutexLock reporting(report_mutex_);
-  const Route now = next_route(route_.load(std::memory_order_relaxed), signals, policy_);
+  const Route route = route_.load(std::memory_order_relaxed);
+  const bool burst_lasts = activity_ && burst_.lasts(activity_(), route, std::chrono::steady_clock::now());
+  const Route now = next_route(route, signals, policy_, burst_lasts);
+  is_burst_over_.store(burst_.is_over(), std::memory_order_relaxed);
   {
     const MutexLock lock(mutex_);
     signals_ = signals;

@@ -15,6 +15,7 @@
 #include "base/mutex.h"
 #include "spill/compat/job_listener.h"
 #include "spill/live/column_families.h"
+#include "spill/stall/burst_watch.h"
 #include "spill/stall/policy.h"
 
 namespace spillway::spill {
@@ -32,8 +33,11 @@ class Detector final : public JobListener {
   Detector(DivertPolicy policy, std::chrono::milliseconds interval);
   ~Detector() override;
 
+  // What writers do, at each poll.
+  using Activity = std::function<BurstWatch::Activity()>;
   // REQUIRES: stop() is called before either is destroyed.
-  void start(rocksdb::DB* db, const ColumnFamilies* families, OnPoll on_poll) EXCLUDES(report_mutex_, mutex_);
+  void start(rocksdb::DB* db, const ColumnFamilies* families, OnPoll on_poll, Activity activity = nullptr)
+      EXCLUDES(report_mutex_, mutex_);
   void stop() EXCLUDES(report_mutex_, mutex_);
 
   // As a process exits, whose RocksDB is about to lose its static objects: polls end, at the latest after `most` or
@@ -42,6 +46,8 @@ class Detector final : public JobListener {
 
   Route route() const { return route_.load(std::memory_order_acquire); }
   Signals signals() const EXCLUDES(mutex_);
+  // Whether the burst of writes is over that the last diversion began with (BurstWatch).
+  bool is_burst_over() const { return is_burst_over_.load(std::memory_order_relaxed); }
   // RocksDB refused a write (Incomplete): it is in a stall for which no notification has arrived.
   void report_refusal() EXCLUDES(report_mutex_, mutex_);
   // Polls now instead of at the next interval.
@@ -63,7 +69,10 @@ class Detector final : public JobListener {
   Mutex report_mutex_ ACQUIRED_BEFORE(mutex_);  // held during a call of on_poll_
   OnPoll on_poll_ GUARDED_BY(report_mutex_);
   Route last_reported_ GUARDED_BY(report_mutex_) = Route::main;  // the route of the last call of on_poll_
+  Activity activity_ GUARDED_BY(report_mutex_);
+  BurstWatch burst_ GUARDED_BY(report_mutex_);
   std::atomic<Route> route_{Route::main};
+  std::atomic<bool> is_burst_over_{false};
 
   mutable Mutex mutex_;
   CondVar wake_;

@@ -5,7 +5,7 @@
 namespace spillway::spill {
 namespace {
 
-// Reads that are more than this share of all operations make it a mixed load: K24 has rollback eager for those, and
+// Reads that are more than this share of all operations make it a mixed load:
 // the least mixed of the paper's (K20, B) has one read in ten. Source: guess, half of that
 constexpr double kMixedReads = 0.05;
 constexpr double kFewWritesPerS = 100;   // a rollback hardly meets them. Source: guess
@@ -15,8 +15,6 @@ constexpr double kKeptUpS = 3;           // many flushes at any rate that stalls
 constexpr double kReadsPerS = 1;         // reads are in progress. Source: guess
 // With readers, rollback takes at most a quarter of the time. The compactions that it causes come on top. Source: guess
 constexpr double kPauses = 3;
-// While the first half comes back, new writes still fit into the second. Source: guess
-constexpr double kHalfFull = 0.5;
 
 std::uint64_t share_of(std::uint64_t limit, double share) {
   return static_cast<std::uint64_t>(static_cast<double>(limit) * std::clamp(share, 0.0, 1.0));
@@ -37,8 +35,8 @@ bool is_time_for_lazy(const RollbackState& state) { return state.sealed > 0 || w
 bool is_half_full(const RollbackState& state) { return state.share_used >= kHalfFull; }
 
 bool costs_little_or_helps(const RollbackState& state) {
-  return state.reads_per_s > kMixedReads * (state.reads_per_s + state.writes_per_s) ||
-         state.writes_per_s < kFewWritesPerS || state.idle_s >= kKeptUpS || is_half_full(state);
+  return is_mixed(state.reads_per_s, state.writes_per_s) || state.writes_per_s < kFewWritesPerS ||
+         state.burst_is_over || state.idle_s >= kKeptUpS || is_half_full(state);
 }
 
 // Reads are in progress and the store does not fill: they need the drive's bandwidth more than a rollback does.
@@ -63,6 +61,10 @@ bool is_time(const RollbackState& state, RollbackPolicy policy) {
 
 }  // namespace
 
+bool is_mixed(double reads_per_s, double writes_per_s) {
+  return reads_per_s > kMixedReads * (reads_per_s + writes_per_s);
+}
+
 Thresholds thresholds_of(const Signals& signals, const DivertPolicy& policy) {
   Thresholds result;
   if (signals.l0_stop_trigger > 0) {
@@ -84,8 +86,8 @@ Thresholds thresholds_of(const Signals& signals, const DivertPolicy& policy) {
   return result;
 }
 
-Route next_route(Route now, const Signals& signals, const DivertPolicy& policy) {
-  if (signals.is_stalled) return Route::spill;
+Route next_route(Route now, const Signals& signals, const DivertPolicy& policy, bool burst_lasts) {
+  if (signals.is_stalled || (now == Route::spill && burst_lasts)) return Route::spill;
   const Thresholds thresholds = thresholds_of(signals, policy);
   const bool diverted = now == Route::spill;
   const int l0_limit = diverted ? thresholds.resume_l0_files : thresholds.divert_l0_files;
@@ -103,14 +105,14 @@ std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy) {
   if (state.call_waits) return kAllGenerations;
   if (state.is_stalled) return 0;
   if (state.rollback_requested) return kAllGenerations;
-  if (state.spill_full || state.is_pacing) return 1;
+  if (state.spill_full) return 1;
+  if (state.is_pacing) return state.paced_group;
   if (state.l0_room < 1) return 0;
-  const bool half_full = is_half_full(state);
-  if (state.route == Route::spill) return policy != RollbackPolicy::off && half_full && !state.debt ? 1 : 0;
-  if (!is_time(state, policy)) return 0;
-  const bool one_at_a_time = half_full || policy == RollbackPolicy::adaptive;
-  // One of the L0 files that fit is reserved for a flush. (L0 may stay at a size with room for only one.)
-  return one_at_a_time ? 1 : static_cast<std::uint64_t>(std::max(state.l0_room - 1, 1));
+  if (state.route == Route::spill) {
+    const bool now = policy != RollbackPolicy::off && is_half_full(state) && !state.debt;
+    return now ? std::clamp<std::uint64_t>(state.sealed, 1, std::max<std::uint64_t>(state.largest_group, 1)) : 0;
+  }
+  return is_time(state, policy) ? kAllGenerations : 0;
 }
 
 }  // namespace spillway::spill

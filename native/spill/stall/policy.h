@@ -24,8 +24,15 @@ struct Thresholds {
 };
 Thresholds thresholds_of(const Signals& signals, const DivertPolicy& policy);
 
-// Hysteresis: diversion starts at `divert`, or when RocksDB has stopped, and ends below `resume`.
-Route next_route(Route now, const Signals& signals, const DivertPolicy& policy);
+// Hysteresis: diversion starts at `divert`, or when RocksDB has stopped, and ends below `resume`, but not while the
+// burst of writes lasts that began it (burst_watch.h).
+Route next_route(Route now, const Signals& signals, const DivertPolicy& policy, bool burst_lasts = false);
+
+// From this share of the store on, what is there is brought back before it is full. While the first half comes back,
+// new writes still fit into the second. Source: guess
+inline constexpr double kHalfFull = 0.5;
+// Whether reads are so many that it is a mixed load: K24 has rollback eager for those.
+bool is_mixed(double reads_per_s, double writes_per_s);
 
 // Input of next_rollback().
 struct RollbackState {
@@ -34,8 +41,11 @@ struct RollbackState {
   bool owes_note = false;   // compactions are held until nothing is live, or the store takes a note
   bool call_waits = false;  // Rollback() waits, or a call that needs an empty spill store: not even a stall is awaited
   bool rollback_requested = false;  // a call waits, or a write that only RocksDB can take: after the stall
+  bool burst_is_over = false;       // of writes, with which the last diversion began
   bool spill_full = false;          // the store or the index is full
   bool is_pacing = false;           // it is about to be, and writers are slowed to what comes back
+  std::uint64_t paced_group = 1;    // then as many come back together, if nothing has begun
+  std::uint64_t largest_group = 1;  // the largest of those
   double share_used = 0;            // of the store's capacity or of the index's, the larger
   bool debt = false;                // pending compaction bytes alone would divert writes
   std::uint64_t sealed = 0;         // generations that are full or were sealed for another reason
@@ -49,26 +59,28 @@ struct RollbackState {
   double last_took_s = 0;
 };
 
-// How many generations to bring back next, oldest first.
+// How many generations to bring back next, oldest first. They come back as one run, in parts; each part is a step, for
+// which this is asked anew, and any number but none lets what has begun go on. A part becomes an L0 file.
 inline constexpr std::uint64_t kAllGenerations = ~std::uint64_t{0};
 
 // None if nothing is live. All if compactions are held for what is live, or if a call waits for it: such a call would
 // proceed in a stall with RocksDB alone, as its copies and ingestions do. None while RocksDB is stopped. Then, in this
 // order:
 //   1. Requested: all, now, even while writes are diverted.
-//   2. Full, or writers are slowed so that it does not fill: one, now, because writes that must be diverted would wait.
-//   Generations that come back together free their
-//      space together, so one at a time frees the first space soonest.
+//   2. Full, or writers are slowed so that it does not fill: now, because writes that must be diverted would wait.
+//      Generations that come back together free their space together, so no more than what is free lasts for: one,
+//      where it is full.
 //   3. While writes are diverted: none (K8). Exception: the store is half full, only memtables hold RocksDB up, and the
-//      policy is not `off`. Then one, because later, when the store is full, it would cost more.
+//      policy is not `off`. Then those that are sealed, because later, when the store is full, it would cost more.
 //   4. If one more L0 file would divert writes: none.
 //   5. `eager`: now. `off`: never. `lazy`: when a generation is sealed, or writes have ceased.
 //   6. `adaptive`: when it costs little or helps reads, which are fastest from RocksDB (K24): if reads are more than a
-//      twentieth of all operations, if writes are few, if RocksDB has taken all of them for some seconds, or from half
-//      full on. It waits during a burst of writes, which needs all of the drive's bandwidth. With readers, and without
-//      writes that are about to fill the store, it pauses after each generation and leaves the drive to the reads.
-// `adaptive`, and every policy from half full on, brings back one at a time. Otherwise the number is limited by the
-// room in L0: each generation becomes one L0 file, and rollback must not cause a stall itself.
+//      twentieth of all operations, if writes are few or come at less than half the rate of the burst, if RocksDB has
+//      taken all of them for some seconds, or from half full on. It waits during a burst of writes, which needs all of
+//      the drive's bandwidth. With readers, and without writes that are about to fill the store, it pauses after each
+//      generation and leaves the drive to the reads.
+// All that is live then comes back together: the larger the run, the less RocksDB rewrites for it. Between parts the
+// policy waits for room in L0, so rollback does not cause a stall itself.
 std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy);
 
 }  // namespace spillway::spill

@@ -5,7 +5,18 @@
 
 namespace spillway::spill {
 
-DrainPacer::DrainPacer(double lump) : lump_(lump), unpaced_(unpaced_above(lump)) {}
+DrainPacer::DrainPacer(double lump, double largest_group)
+    : lump_(lump), unpaced_(unpaced_above(lump)), largest_group_(largest_group) {}
+
+std::uint64_t DrainPacer::largest_group(double lump) {
+  return static_cast<std::uint64_t>(std::max(kMostGroup / lump, 1.0));
+}
+
+// Then two and a half lumps are free, which is the most that is when one lump leaves at a time.
+std::uint64_t DrainPacer::next_group(double free, double lump) {
+  return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::max(free / lump - 1.5, 0.0)), 1,
+                                   largest_group(lump));
+}
 
 // Lumps that left long ago say nothing of the drain now.
 void DrainPacer::begin(Time now) {
@@ -13,18 +24,19 @@ void DrainPacer::begin(Time now) {
   if (left_.empty() || now - left_.back().first > kPatience) left_ = {{now, 0}};
 }
 
-void DrainPacer::observe(double free, Time now) {
-  const double rise = free - free_;
-  free_ = free;
+void DrainPacer::observe(StoreRoom room, Time now) {
+  const double even_free = room.free - std::max(room.returning - lump_, 0.0);
+  const double rise = even_free - even_free_;
+  if (room.returning > room_.returning) group_ = room.returning;
+  even_free_ = even_free;
+  room_ = room;
   if (rise > lump_ / 4) {  // less is space that was reserved for a moment
-    left_.emplace_back(now, rise);
+    // When a group has left and the next has not begun, more seems to be free.
+    left_.emplace_back(now, largest_group_ > 0 ? std::min(rise, lump_) : rise);
     if (left_.size() > kLumps + 1) left_.pop_front();
   }
-  if (free >= unpaced_) {
-    is_pacing_ = false;
-    return;
-  }
-  if (!is_pacing_) begin(now);
+  if (is_pacing_ && even_free >= unpaced_ + (is_growing() ? lump_ : 0)) is_pacing_ = false;
+  if (!is_pacing_ && !is_plenty(room, lump_)) begin(now);
 }
 
 DrainPacer::Seconds DrainPacer::mean_interval() const {
@@ -45,7 +57,12 @@ std::optional<double> DrainPacer::limit(Time now) const {
     time = std::max<Seconds>(left_.back().first - left_.front().first, std::chrono::milliseconds(1));
   }
   const Seconds overdue = std::max(since_last - mean, Seconds(0));
-  return amount / (time + overdue).count() * free_ / (unpaced_ * kTarget / kUnpaced);
+  const double drain = amount / (time + overdue).count();
+  const double target = unpaced_ * kTarget / kUnpaced;
+  double share = even_free_ / target;
+  if (is_growing()) share = std::min(share, kGrowing);
+  // Where a large group began with little free, what is free is spread over what has yet to come back.
+  return drain * std::max(share, room_.free / (room_.returning + target + lump_));
 }
 
 }  // namespace spillway::spill

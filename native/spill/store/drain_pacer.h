@@ -4,15 +4,27 @@
 // rate of release. It settles where writes equal releases, with `target` free; free space then varies by one lump about
 // the target, and the rate in proportion. A lump that is overdue lowers the drain, so that free space is not used up
 // before the lump is released. If nothing is released for long, pacing cannot help, and it ends.
+//
+// Several lumps may be released together, as a group: the larger it is, the less it costs to bring back. What has come
+// back of a group counts as free but for the last lump, so that the rate does not swing with the size of groups. A
+// group of g lumps needs g more lumps that are free when it begins. Therefore the rate stays somewhat below the drain
+// until groups are as large as they may be.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <utility>
 
 namespace spillway::spill {
+
+// Shares of the store.
+struct StoreRoom {
+  double free = 1;
+  double returning = 0;  // will be released together, and has not yet come back
+};
 
 // Not thread-safe. Amounts are shares of the store.
 class DrainPacer {
@@ -32,24 +44,39 @@ class DrainPacer {
   // After this long, or four times the mean, without a lump nothing is slowed any more. Source: guess
   static constexpr Seconds kPatience{10};
 
-  // `lump`: the most that leaves together.
-  explicit DrainPacer(double lump);
+  // While groups grow, this share of the drain may come in. Source: spill_drain_pacer_test.cc, a compromise: a smaller
+  // one costs more now, a larger one takes longer to grow
+  static constexpr double kGrowing = 0.85;
+  // Groups are at most this share of the store. Source: guess, half of what is not kept free
+  static constexpr double kMostGroup = 0.4;
 
-  // So much is free now.
-  void observe(double free, Time now);
+  // `lump`: the most that leaves together, but for groups. `largest_group`: the most of a group; 0: there are none.
+  explicit DrainPacer(double lump, double largest_group = 0);
+
+  void observe(StoreRoom room, Time now);
   // From this free share on nothing is slowed.
   static double unpaced_above(double lump) { return std::min(kUnpaced * lump, kMostUnpaced); }
+  // Whether nothing needs to be slowed: enough is free, if half of what is returning is needed until it has come back.
+  static bool is_plenty(StoreRoom room, double lump) { return room.free - room.returning / 2 >= unpaced_above(lump); }
+  // How many lumps to bring back next while writers are slowed, so that what is free lasts until they are back.
+  static std::uint64_t next_group(double free, double lump);
+  // The largest of them; at least one.
+  static std::uint64_t largest_group(double lump);
   // How much may come in a second; nothing: as much as will.
   std::optional<double> limit(Time now) const;
 
  private:
   void begin(Time now);
   Seconds mean_interval() const;
+  bool is_growing() const { return largest_group_ > 0 && group_ + lump_ / 2 < largest_group_; }
 
   const double lump_;
   const double unpaced_;
+  const double largest_group_;
   bool is_pacing_ = false;
-  double free_ = 1;
+  StoreRoom room_;
+  double group_ = 0;      // the current or last one, when it began
+  double even_free_ = 1;  // as if lumps of a group were released one by one
   // What has left, with its time; the first only begins the time.
   std::deque<std::pair<Time, double>> left_;
 };

@@ -10,7 +10,7 @@
 
 namespace spillway::spill {
 
-// REQUIRES: one thread at a time, except for is_pacing() and is_plenty().
+// REQUIRES: one thread at a time, except for the const functions.
 class WritePacer {
  public:
   using Clock = std::chrono::steady_clock;
@@ -20,21 +20,25 @@ class WritePacer {
   static constexpr std::chrono::milliseconds kLongest{8};
   static constexpr std::chrono::milliseconds kShortest{2};
 
-  // `lump_bytes`: what leaves together, of `capacity_bytes`.
-  WritePacer(std::uint64_t capacity_bytes, std::uint64_t lump_bytes);
+  // `lump_bytes`: what leaves together, of `capacity_bytes`, but for groups of lumps.
+  enum class Groups : bool { none, growing };
+  WritePacer(std::uint64_t capacity_bytes, std::uint64_t lump_bytes, Groups groups = Groups::none);
 
-  // How long writes of `bytes` are to wait when so much is free; mostly 0.
-  Clock::duration pause(double free, std::uint64_t bytes, Clock::time_point now);
+  // How long writes of `bytes` are to wait now; mostly 0.
+  Clock::duration pause(StoreRoom room, std::uint64_t bytes, Clock::time_point now);
   // Whether writes are slowed now.
   bool is_pacing() const { return is_pacing_.load(std::memory_order_relaxed); }
   // Whether so much is free that nothing is slowed.
-  bool is_plenty(double free) const { return free >= plenty_; }
+  bool is_plenty(StoreRoom room) const { return DrainPacer::is_plenty(room, lump_); }
   // Without a clock: pause() would find nothing to do.
-  bool is_idle(double free) const { return !is_pacing() && is_plenty(free); }
+  bool is_idle(StoreRoom room) const { return !is_pacing() && is_plenty(room); }
+  // How many lumps to bring back next (DrainPacer::next_group).
+  std::uint64_t next_group(StoreRoom room) const { return DrainPacer::next_group(room.free, lump_); }
+  std::uint64_t largest_group() const { return DrainPacer::largest_group(lump_); }
 
  private:
   const double capacity_bytes_;
-  const double plenty_;  // free, for no pacing
+  const double lump_;
   std::atomic<bool> is_pacing_{false};
   DrainPacer drain_;
   Clock::time_point next_{};  // when the next write may come in

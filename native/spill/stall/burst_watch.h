@@ -1,0 +1,43 @@
+// Whether the burst of writes that began a diversion still lasts. RocksDB may have caught up meanwhile, for it was
+// given nothing: writes that went back to it would make it stall at once, and what it flushes it rewrites many times.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "spill/stall/policy.h"
+
+namespace spillway::spill {
+
+// Without a clock or a thread. Not thread-safe.
+class BurstWatch {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  // Rates are taken over this long at least. Source: two polls of the detector (K3)
+  static constexpr std::chrono::milliseconds kWindow{200};
+
+  // Of the rate when the diversion began. Source: guess
+  static constexpr double kLasting = 0.5;
+
+  // Operations since the database was opened, and how full the store is.
+  struct Activity {
+    std::uint64_t writes = 0;
+    std::uint64_t reads = 0;
+    double share_used = 0;
+  };
+  // `route`: of writes since the last call. True: they come at half the rate or more that they came at when the
+  // diversion began, with few reads, and the store is less than half full. Then there is room for more of the burst.
+  bool lasts(const Activity& activity, Route route, Time now);
+  // Whether writes came at less than that rate lately: RocksDB has time for what the burst has left.
+  bool is_over() const { return began_with_ > 0 && writes_per_s_ < kLasting * began_with_; }
+
+ private:
+  Time since_{};
+  Activity at_since_;
+  double writes_per_s_ = 0;
+  double reads_per_s_ = 0;
+  Route route_ = Route::main;
+  double began_with_ = 0;  // writes per second
+};
+
+}  // namespace spillway::spill

@@ -1,0 +1,76 @@
+// Whether a burst lasts, from counts of operations.
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "spill/stall/burst_watch.h"
+
+namespace spillway::spill {
+namespace {
+
+using std::chrono::milliseconds;
+
+class BurstWatchTest : public ::testing::Test {
+ protected:
+  // A tenth of a second at these rates.
+  bool step(Route route, double writes_per_s, double reads_per_s = 0) {
+    at_.writes += static_cast<std::uint64_t>(writes_per_s / 10);
+    at_.reads += static_cast<std::uint64_t>(reads_per_s / 10);
+    return watch_.lasts(at_, route, now_ += milliseconds(100));
+  }
+  bool steps(int count, Route route, double writes_per_s, double reads_per_s = 0) {
+    bool last = false;
+    for (int i = 0; i < count; ++i) last = step(route, writes_per_s, reads_per_s);
+    return last;
+  }
+
+  BurstWatch watch_;
+  BurstWatch::Activity at_;
+  BurstWatch::Time now_{std::chrono::hours(1)};
+};
+
+TEST_F(BurstWatchTest, LastsWhileWritesComeAsFast) {
+  EXPECT_FALSE(steps(10, Route::main, 40000));
+  EXPECT_TRUE(steps(10, Route::spill, 90000));
+  EXPECT_TRUE(steps(10, Route::spill, 21000));
+  EXPECT_FALSE(watch_.is_over());
+  EXPECT_FALSE(steps(5, Route::spill, 19000)) << "less than half";
+  EXPECT_TRUE(watch_.is_over());
+  EXPECT_TRUE(steps(5, Route::spill, 30000)) << "and again";
+  EXPECT_FALSE(watch_.is_over());
+}
+
+TEST_F(BurstWatchTest, EndsWithAStoreHalfFullOrWithReaders) {
+  steps(10, Route::main, 40000);
+  EXPECT_TRUE(steps(10, Route::spill, 40000));
+  at_.share_used = 0.5;
+  EXPECT_FALSE(step(Route::spill, 40000));
+  at_.share_used = 0.4;
+  EXPECT_TRUE(step(Route::spill, 40000));
+  EXPECT_FALSE(steps(5, Route::spill, 36000, 4000));
+  EXPECT_FALSE(watch_.is_over()) << "the writes have not become fewer";
+}
+
+TEST_F(BurstWatchTest, EachDiversionBeginsABurst) {
+  steps(10, Route::main, 40000);
+  steps(10, Route::spill, 40000);
+  steps(10, Route::main, 2000);
+  EXPECT_TRUE(watch_.is_over());
+  EXPECT_TRUE(steps(5, Route::spill, 2000)) << "RocksDB has not kept up with that either";
+  EXPECT_FALSE(watch_.is_over());
+}
+
+// Polls come together when flushes and compactions end.
+TEST_F(BurstWatchTest, ManyPollsInAMomentSayNothingNew) {
+  steps(10, Route::main, 40000);
+  EXPECT_TRUE(steps(10, Route::spill, 40000));
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(watch_.lasts(at_, Route::spill, now_ += std::chrono::microseconds(10)));
+}
+
+TEST_F(BurstWatchTest, NothingIsKnownAtFirst) {
+  EXPECT_FALSE(step(Route::spill, 40000)) << "a database that was opened in a stall";
+  EXPECT_FALSE(watch_.is_over());
+}
+
+}  // namespace
+}  // namespace spillway::spill
