@@ -29,10 +29,34 @@ struct Simulation {
   double write_bytes = 4096;
   std::function<double(double)> drain;  // of the time
   double free = 1;
+  bool groups = false;  // several lumps are released together
+  std::uint64_t largest_seen = 0;
+
+  // A group on its way back, one lump after the other.
+  struct Group {
+    std::uint64_t lumps = 0;
+    std::uint64_t back = 0;
+  };
+  // Releases what has come back when a lump has. Returns what is on its way.
+  double after_a_lump(const WritePacer& pacer, double live, Group* group) {
+    if (group->lumps > 0 && ++group->back == group->lumps) {
+      free += static_cast<double>(group->lumps) * lump / capacity;
+      *group = {};
+    }
+    if (group->lumps == 0) {
+      const auto most = static_cast<std::uint64_t>(live / lump);
+      group->lumps = std::min(groups ? pacer.next_group({free}) : 1, most);
+      largest_seen = std::max(largest_seen, group->lumps);
+    }
+    return static_cast<double>(group->lumps - group->back) * lump / capacity;
+  }
 
   std::vector<Second> run(int seconds) {
     in_commit_queue.assume_held();
-    WritePacer pacer(static_cast<std::uint64_t>(capacity), static_cast<std::uint64_t>(lump));
+    WritePacer pacer(static_cast<std::uint64_t>(capacity), static_cast<std::uint64_t>(lump),
+                     groups ? WritePacer::Groups::growing : WritePacer::Groups::none);
+    Group group;
+    double returning = 0;
     std::vector<Second> result;
     double now = 0;
     double live = (1 - free) * capacity;
@@ -42,7 +66,7 @@ struct Simulation {
       while (now < second + 1) {
         const auto time = WritePacer::Clock::time_point(std::chrono::hours(1)) +
                           std::chrono::duration_cast<WritePacer::Clock::duration>(std::chrono::duration<double>(now));
-        const auto pause = pacer.pause({free}, static_cast<std::uint64_t>(write_bytes), time);
+        const auto pause = pacer.pause({free, groups ? returning : 0}, static_cast<std::uint64_t>(write_bytes), time);
         const double took = write_bytes / fastest + std::chrono::duration<double>(pause).count();
         if (free * capacity >= write_bytes) {
           free -= write_bytes / capacity;
@@ -50,11 +74,15 @@ struct Simulation {
           one.written += write_bytes;
         }
         one.least_free = std::min(one.least_free, free);
-        leaving += live >= lump ? drain(now) * took : 0;
+        if (group.lumps == 0 && live >= lump) {
+          group.lumps = 1;
+          returning = lump / capacity;
+        }
+        leaving += group.lumps > 0 ? drain(now) * took : 0;
         if (leaving >= lump) {
           leaving -= lump;
           live -= lump;
-          free += lump / capacity;
+          returning = after_a_lump(pacer, live, &group);
         }
         now += took;
       }
@@ -126,6 +154,50 @@ TEST(DrainPacer, OutlastsADrainThatStops) {
   EXPECT_GT(least(seconds, &Second::written), 0.0);
   // And recovers within two seconds of the first lump that leaves again, which takes 1.6 s.
   EXPECT_GT(median_of(part(seconds, 72, 90)) / kMiB, 32);
+}
+
+class DrainPacerOfGroups : public ::testing::TestWithParam<std::tuple<double, double, double>> {};
+
+// Groups grow to the largest, and the rate does not swing with them.
+TEST_P(DrainPacerOfGroups, GrowWhileWritersGoOn) {
+  const auto [capacity, lump, drain] = GetParam();
+  Simulation simulation{
+      .capacity = capacity * kMiB, .lump = lump * kMiB, .drain = [&](double) { return drain * kMiB; }, .groups = true};
+  // In which eight capacities leave.
+  const auto all = static_cast<std::size_t>(std::max(8 * capacity / drain, 60.0));
+  const auto seconds = simulation.run(static_cast<int>(all));
+  EXPECT_EQ(simulation.largest_seen, DrainPacer::largest_group(lump / capacity));
+  EXPECT_GT(least(seconds, &Second::least_free), 0.0) << "an overshoot";
+  const auto begun = static_cast<std::size_t>(capacity / simulation.fastest * kMiB) + 10;
+  const auto growing = part(seconds, begun, all / 2);
+  EXPECT_GT(median_of(growing) / kMiB, drain * 0.75);
+  EXPECT_GT(least(growing, &Second::written), median_of(growing) / 2);
+  const auto late = part(seconds, all * 3 / 4, all);
+  EXPECT_GT(least(late, &Second::written), median_of(late) / 2);
+  double written = 0;
+  for (const Second& one : late) written += one.written;
+  EXPECT_NEAR(written / static_cast<double>(late.size()) / kMiB, drain, drain * 0.1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, DrainPacerOfGroups,
+                         ::testing::Values(std::tuple(1024.0, 64.0, 100.0), std::tuple(1400.0, 64.0, 40.0),
+                                           std::tuple(512.0, 32.0, 20.0), std::tuple(3584.0, 64.0, 200.0),
+                                           std::tuple(4096.0, 256.0, 80.0), std::tuple(128.0, 32.0, 30.0)));
+
+// What was begun with much free, between bursts, is not yet back when little is: writers are slowed to what lasts.
+TEST(DrainPacer, SpreadsWhatIsFreeOverALargeGroup) {
+  const double lump = 0.05;
+  DrainPacer pacer(lump, 8 * lump);
+  DrainPacer::Time now{std::chrono::hours(1)};
+  for (int i = 0; i < 8; ++i) {  // a lump a second has come back
+    pacer.observe({0.14, 0.4}, now);
+    pacer.observe({0.14 + lump, 0.4}, now += std::chrono::seconds(1));
+  }
+  pacer.observe({0.14, 0.4}, now);
+  const auto limit = pacer.limit(now);
+  ASSERT_TRUE(limit);
+  EXPECT_GT(*limit, 0.01) << "for eight seconds";
+  EXPECT_LT(*limit * 8, 0.14) << "and no more than there is";
 }
 
 TEST(DrainPacer, LetsGoAtOnceWhenMuchIsFreeAgain) {
