@@ -14,7 +14,7 @@ namespace {
 using Files = std::vector<rocksdb::SstFileMetaData>;
 
 // Of what a level may be larger than the one above, which is what RocksDB rewrites for a byte that moves down by one
-// level. What is left above is merged with the next run. Source: decision 0039
+// level. What is left above is merged with the next run. Source: decision 0040
 constexpr double kMostRatio = 0.5;
 
 struct Bounds {

@@ -46,16 +46,22 @@ Status open_reader(const RegionDirectory& directory, RegionLog& log) {
   return directory.files().NewRandomAccessFile(log.path(), file_options(), &log.reader, nullptr);
 }
 
-Status create_log(const RegionDirectory& directory, std::uint64_t preallocation, RegionLog& log,
-                  std::unique_ptr<rocksdb::FSWritableFile>* file) {
+Status create_empty_log(const RegionDirectory& directory, const RegionLog& log,
+                        std::unique_ptr<rocksdb::FSWritableFile>* file) {
   IOStatus status = directory.files().NewWritableFile(log.path(), file_options(), file, nullptr);
   if (!status.ok()) return status;
-  (*file)->SetPreallocationBlockSize(preallocation);
-  status = (*file)->Append(encode_log_header(log.name), {}, nullptr);
-  if (!status.ok()) return status;
-  steps::reached("spill.region.begin.created");
   const rocksdb::DirFsyncOptions why(rocksdb::DirFsyncOptions::kNewFileSynced);
-  if (Status synced = directory.sync(why); !synced.ok()) return synced;
+  return directory.sync(why);
+}
+
+Status create_log(const RegionDirectory& directory, std::uint64_t preallocation, RegionLog& log,
+                  std::unique_ptr<rocksdb::FSWritableFile>* file) {
+  if (*file == nullptr) {
+    if (Status status = create_empty_log(directory, log, file); !status.ok()) return status;
+  }
+  (*file)->SetPreallocationBlockSize(preallocation);
+  if (IOStatus status = (*file)->Append(encode_log_header(log.name), {}, nullptr); !status.ok()) return status;
+  steps::reached("spill.region.begin.created");
   return open_reader(directory, log);
 }
 

@@ -13,8 +13,11 @@
 namespace spillway::spill {
 
 rocksdb::Status open_reader(const RegionDirectory& directory, RegionLog& log);
-// Creates a file with only the log's header and a durable name, open for appends and reads. `preallocation`: bytes that
-// the file system preallocates at a time.
+// Creates an empty file with a durable name, open for appends.
+rocksdb::Status create_empty_log(const RegionDirectory& directory, const RegionLog& log,
+                                 std::unique_ptr<rocksdb::FSWritableFile>* file);
+// Creates a file with only the log's header and a durable name, open for appends and reads, unless `*file` is an empty
+// one that was created before. `preallocation`: bytes that the file system preallocates at a time.
 rocksdb::Status create_log(const RegionDirectory& directory, std::uint64_t preallocation, RegionLog& log,
                            std::unique_ptr<rocksdb::FSWritableFile>* file);
 // Opens it for appends after log.bytes, and truncates it there.

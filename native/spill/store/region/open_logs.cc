@@ -36,6 +36,7 @@ OpenLogs::OpenLogs(const RegionDirectory& directory, RegionLogs& logs, DurableEn
     : directory_(directory),
       logs_(logs),
       ends_(ends),
+      spare_(directory),
       preallocation_(preallocation),
       most_unwritten_(most_unwritten(capacity_bytes)),
       pacer_(static_cast<std::uint64_t>(most_unwritten_), static_cast<std::uint64_t>(most_unwritten_ / 8)) {
@@ -74,7 +75,9 @@ void OpenLogs::begin(std::shared_ptr<OpenLog> log) {
   const MutexLock lock(mutex_);
   current_ = std::move(log);
   appended_to_ = current_.get();
+  wanted_spare_ = current_->log->name.generation + 1;
   count_logs();
+  work_or_stopping_.notify_one();
 }
 
 Status OpenLogs::seal() {
@@ -100,7 +103,9 @@ Status OpenLogs::seal() {
   return {};
 }
 
-bool OpenLogs::has_work() const {
+bool OpenLogs::has_work() const { return wanted_spare_ != 0 || has_drive_work(); }
+
+bool OpenLogs::has_drive_work() const {
   return !has_failed() && (!sealed_.empty() || (current_ && !is_current_written_.load(std::memory_order_acquire)));
 }
 
@@ -110,8 +115,11 @@ void OpenLogs::write_out_in_background() {
     while (!is_stopping_ && !has_work()) work_or_stopping_.wait(mutex_);
     if (is_stopping_) return;
     const bool has_sealed = !sealed_.empty();
+    const bool has_drive_work = this->has_drive_work();
+    const GenerationId spare = std::exchange(wanted_spare_, 0);
     lock.unlock();
-    {
+    if (spare != 0) spare_.make(spare);  // one for each generation: on a busy drive it must not come last
+    if (has_drive_work) {
       const MutexLock no_sync(sync_mutex_);
       const Status status = has_sealed ? sync_oldest_sealed() : write_out_current();
       status.PermitUncheckedError();  // the next append or sync returns the error

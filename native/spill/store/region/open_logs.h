@@ -1,7 +1,8 @@
 // The logs that are open to write: the current one, which takes records, and sealed ones, which take no more and are
 // not known to be durable yet. A thread of its own makes sealed logs durable, oldest first, closes them, and writes out
 // the current one as it grows, so that a writer does not wait for the drive, which compactions fill. Writers that are
-// faster than the drive are slowed to its rate before too much is on its way.
+// faster than the drive are slowed to its rate before too much is on its way. The thread also makes the next log's
+// file.
 //
 // After a failed write or sync of any of them nothing is appended or synced until seal() has put a durable copy in the
 // place of each: part of a failed write may be there, and after a failed sync the kernel may have dropped pages that a
@@ -21,6 +22,7 @@
 #include "spill/store/region/durable_ends.h"
 #include "spill/store/region/region_directory.h"
 #include "spill/store/region/region_logs.h"
+#include "spill/store/region/spare_log.h"
 #include "spill/store/write_pacer.h"
 
 namespace spillway::spill {
@@ -50,6 +52,8 @@ class OpenLogs {
   std::deque<std::shared_ptr<OpenLog>> sealed() const;                          // oldest first
   bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
 
+  // See SpareLog::take.
+  std::unique_ptr<rocksdb::FSWritableFile> take_spare(GenerationId generation) { return spare_.take(generation); }
   // `log` takes records from now on. REQUIRES: seal() was called since the last
   void begin(std::shared_ptr<OpenLog> log);
   // The current log takes no more. Waits for the drive while too much is on its way; after a failure, repairs it. An
@@ -71,6 +75,7 @@ class OpenLogs {
  private:
   void write_out_in_background();
   bool has_work() const REQUIRES(mutex_);
+  bool has_drive_work() const REQUIRES(mutex_);
   rocksdb::Status wait_for_the_drive() REQUIRES(sync_mutex_);
   rocksdb::Status write_out_current() REQUIRES(sync_mutex_);
   void note_written(OpenLog& open, std::uint64_t end) REQUIRES(sync_mutex_);
@@ -86,6 +91,7 @@ class OpenLogs {
   const RegionDirectory& directory_;
   RegionLogs& logs_;
   DurableEnds& ends_;
+  SpareLog spare_;
   const std::uint64_t preallocation_;
   const std::int64_t most_unwritten_;  // bytes
   WritePacer pacer_;                   // the appending thread's
@@ -102,6 +108,7 @@ class OpenLogs {
   mutable Mutex mutex_;
   std::shared_ptr<OpenLog> current_ GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<OpenLog>> sealed_ GUARDED_BY(mutex_);  // oldest first
+  GenerationId wanted_spare_ GUARDED_BY(mutex_) = 0;                // 0: none
   bool is_stopping_ GUARDED_BY(mutex_) = false;
   CondVar work_or_stopping_;
   std::thread thread_;  // the last: it uses what is above

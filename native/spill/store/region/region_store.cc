@@ -103,6 +103,7 @@ class RegionStore final : public Store {
     }
     auto open = std::make_shared<OpenLog>();
     const auto began = std::chrono::steady_clock::now();
+    open->file = open_.take_spare(generation);
     Status status = create_log(*directory_, preallocation_, *log, &open->file);
     add_if_long(began);
     if (!status.ok()) {
