@@ -30,7 +30,12 @@ class PhaseThreads {
     for (const ThreadSpec& thread_spec : thread_specs)
       workers_.push_back(std::make_unique<Worker>(context, thread_spec));
     for (const auto& worker : workers_) {
-      if (worker->spec().per_background_operation) worker->set_pacer(*workers_.back());  // the writer is the last
+      if (!worker->spec().per_paced_operation) continue;
+      for (const auto& other : workers_) {
+        const bool is_other_side = other->spec().background != worker->spec().background;
+        if (is_other_side) worker->add_pacer(*other);
+        if (!is_other_side && worker->spec().shares_limit) worker->add_sharer(*other);
+      }
     }
   }
 
@@ -143,8 +148,10 @@ class PhaseRun {
         recorder_(recorder),
         listener_(listener) {}
 
-  PhaseReport run(Clock& clock, const std::atomic<bool>& stop) {
+  // `rate_ops_s`: of an open loop at the rate of an earlier phase.
+  PhaseReport run(Clock& clock, const std::atomic<bool>& stop, std::optional<double> rate_ops_s) {
     report_.phase = &phase_;
+    report_.rate_ops_s = rate_ops_s;
     begin_ns_ = last_progress_ns_ = phase_threads_.begin();
     report_.begin_ns = recorder_.last_sample_ns() - recorder_.run_begin_ns();
     SampleTimes times(begin_ns_, spec_.sample_interval_ns, phase_threads_.deadline_ns());
@@ -227,6 +234,18 @@ class PhaseRun {
   std::int64_t last_progress_ns_ = 0;
   std::uint64_t last_finished_ = 0;
 };
+
+// The rate of a phase that has a share of an earlier one's; none of another. `reports`: of the phases before it.
+std::optional<double> rate_of_earlier(const PhaseSpec& phase, const std::vector<PhaseReport>& reports) {
+  if (!phase.rate_of) return std::nullopt;
+  for (const PhaseReport& report : reports) {
+    if (report.phase->name != *phase.rate_of) continue;
+    const double seconds = static_cast<double>(report.totals.duration_ns) * 1e-9;
+    const auto operations = static_cast<double>(report.totals.tally.operations());
+    return seconds > 0 ? phase.rate_share * operations / seconds : 0;
+  }
+  return std::nullopt;
+}
 
 // Mixed into the seed, so that the bytes of values are independent of the keys.
 constexpr std::uint64_t kValueSeed = 0x76616c7565;  // "value"
@@ -321,6 +340,7 @@ Result<RunReport> run(const RunSpec& spec, const MeasuredStore& store, Clock& cl
   RunReport report;
   Recorder recorder(store, clock);
   const std::unique_ptr<YcsbRecords> ycsb_records = make_ycsb_records(spec);
+  std::vector<PhaseReport> phase_reports;
   for (std::size_t i = 0; i < spec.phases.size() && report.complete; ++i) {
     if (stop.load()) {
       report.complete = false;
@@ -331,13 +351,20 @@ Result<RunReport> run(const RunSpec& spec, const MeasuredStore& store, Clock& cl
     if (phase.ycsb) context.ycsb.emplace(*phase.ycsb, ycsb_records->values, ycsb_records->inserted);
     const std::uint64_t inserted_before = ycsb_records ? ycsb_records->inserted_count() : 0;
     FinishedPhase done{phase, spec.pairs, spec.seed, spec.earlier_phases.size() + i, {}, inserted_before, 0};
+    const std::optional<double> rate_ops_s = rate_of_earlier(phase, phase_reports);
+    if (rate_ops_s && *rate_ops_s <= 0) {
+      return Status::bad_input("phases." + phase.name + ".rate_of: no operation ended in " + *phase.rate_of +
+                               ", so there is no rate to have a share of");
+    }
+    if (rate_ops_s) done.phase.rate_ops_s = rate_ops_s;
     PhaseThreads phase_threads(context, phase, thread_specs_of(done));
     PhaseRun phase_run(spec, i, phase_threads, recorder, listener);
-    const PhaseReport phase_report = phase_run.run(clock, stop);
+    const PhaseReport phase_report = phase_run.run(clock, stop, rate_ops_s);
     if (!phase_run.status()) return phase_run.status();
     for (const auto& worker : phase_threads.workers()) done.operations.push_back(worker->finished());
     if (phase.ycsb) done.inserted = ycsb_records->inserted_count() - inserted_before;
     report.finished_phases.push_back(std::move(done));
+    phase_reports.push_back(phase_report);
     listener.on_phase(phase_report);
     if (phase.measured) report.measured.add(phase_report.totals);
     report.complete = phase_report.complete;

@@ -36,9 +36,10 @@ struct Totals {
 
 struct PhaseReport {
   const PhaseSpec* phase = nullptr;
-  std::int64_t begin_ns = 0;      // since the run's start
-  bool complete = true;           // false: stopped by `stop`
-  bool ended_by_command = false;  // RunListener::should_end_phase ended it before its limit; still complete
+  std::int64_t begin_ns = 0;         // since the run's start
+  bool complete = true;              // false: stopped by `stop`
+  std::optional<double> rate_ops_s;  // of an open loop at a share of an earlier phase's rate
+  bool ended_by_command = false;     // RunListener::should_end_phase ended it before its limit; still complete
   Totals totals;
 };
 

@@ -62,6 +62,12 @@ std::string problem_of_end(const PhaseSpec& phase, const PairSpec& pairs, const 
 }
 
 std::string problem_of_mix(const PhaseSpec& phase, const std::string& key) {
+  if (phase.exact_mix && (phase.workload != Workload::readwhilewriting || !phase.read_write_percent)) {
+    return key + ".exact_mix belongs to readwhilewriting with read_write_percent";
+  }
+  if (phase.exact_mix && phase.write_rate_ops_s) {
+    return key + ".exact_mix and write_rate_ops_s both pace the writer: give one of them";
+  }
   if (!phase.read_write_percent) return "";
   const std::string percent = key + ".read_write_percent";
   if (*phase.read_write_percent > 100) return percent + " is above 100: it is the share of reads";
@@ -74,6 +80,29 @@ std::string problem_of_mix(const PhaseSpec& phase, const std::string& key) {
     return percent + " of readwhilewriting, which has both, must be above 0 and below 100";
   }
   if (phase.rate_ops_s || phase.arrivals) return percent + " and rate_ops_s both pace the readers: give one of them";
+  return "";
+}
+
+// The earlier phase whose rate a phase has a share of.
+std::string problem_of_rate_of(const std::vector<PhaseSpec>& phases, std::size_t index) {
+  const PhaseSpec& phase = phases[index];
+  if (!phase.rate_of) return "";
+  const std::string key = "phases[" + std::to_string(index) + "]";
+  if (is_wait(phase.workload) || phase.workload == Workload::readwhilewriting) {
+    return key + ".rate_of belongs to workloads whose threads all have one rate: remove it from " +
+           name_of(phase.workload);
+  }
+  if (phase.rate_ops_s || phase.arrivals) {
+    return key + ".rate_of is a rate of its own, at a constant pace: remove rate_ops_s and arrivals";
+  }
+  if (!(phase.rate_share > 0 && std::isfinite(phase.rate_share))) return key + ".rate_share must be above 0";
+  const auto end = phases.begin() + static_cast<std::ptrdiff_t>(index);
+  const auto found =
+      std::find_if(phases.begin(), end, [&](const PhaseSpec& one) { return one.name == *phase.rate_of; });
+  if (found == end) return key + ".rate_of is \"" + *phase.rate_of + "\": name a phase before this one";
+  if (is_wait(found->workload)) {
+    return key + ".rate_of is \"" + *phase.rate_of + "\", which has no operations: name a phase that has";
+  }
   return "";
 }
 
@@ -152,6 +181,7 @@ std::string find_problem(const RunSpec& spec) {
     if (!names.insert(spec.phases[i].name).second) {
       return key + ".name \"" + spec.phases[i].name + "\" is taken by an earlier phase: choose another";
     }
+    if (std::string rate = problem_of_rate_of(spec.phases, i); !rate.empty()) return rate;
   }
   return problem_of_ycsb(spec.phases, spec.earlier_phases);
 }

@@ -33,8 +33,8 @@ Status Worker::run(std::int64_t begin_ns, std::int64_t deadline_ns, const std::a
   while (done < limit && now < deadline_ns && !stop.load(std::memory_order_relaxed)) {
     std::int64_t start = now;
     std::optional<std::int64_t> lag;
-    if (pacer_ != nullptr) {
-      if (!wait_for_pacer(done, deadline_ns, stop)) break;
+    if (!pacers_.empty()) {
+      if (!wait_for_pacers(done, deadline_ns, stop)) break;
       start = context_.clock.now_ns();
     }
     if (arrivals) {
@@ -74,14 +74,25 @@ std::optional<std::int64_t> Worker::wait_for(std::int64_t time_ns, std::int64_t 
   return now - time_ns;
 }
 
+// Whether the pacers' progress allows one more operation. Threads that share a limit may each pass it at once, by one.
+bool Worker::may_begin(std::uint64_t done) const {
+  const auto finished_by = [](const std::vector<const Worker*>& workers) {
+    std::uint64_t sum = 0;
+    for (const Worker* worker : workers) sum += worker->finished();
+    return static_cast<double>(sum);
+  };
+  const double so_far = sharers_.empty() ? static_cast<double>(done) : finished_by(sharers_);
+  return so_far < *thread_spec_.per_paced_operation * finished_by(pacers_) + thread_spec_.lead;
+}
+
 // False if the phase ends first. No latency includes this wait: it keeps the mix of operations, and the engine does not
 // cause it.
-bool Worker::wait_for_pacer(std::uint64_t done, std::int64_t deadline_ns, const std::atomic<bool>& stop) {
-  const double share = *thread_spec_.per_background_operation;
-  while (static_cast<double>(done) >= share * static_cast<double>(pacer_->finished())) {
+bool Worker::wait_for_pacers(std::uint64_t done, std::int64_t deadline_ns, const std::atomic<bool>& stop) {
+  const std::int64_t sleep_ns = kPacerSleepNs * std::max<std::int64_t>(1, std::ssize(sharers_));
+  while (!may_begin(done)) {
     const std::int64_t now = context_.clock.now_ns();
     if (now >= deadline_ns || stop.load(std::memory_order_relaxed)) return false;
-    context_.clock.sleep_until(std::min(deadline_ns, now + kPacerSleepNs));
+    context_.clock.sleep_until(std::min(deadline_ns, now + sleep_ns));
   }
   return true;
 }

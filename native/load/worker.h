@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "engine/engine.h"
@@ -45,9 +46,11 @@ class Worker {
   // latency runs from the intended start.
   Status run(std::int64_t begin_ns, std::int64_t deadline_ns, const std::atomic<bool>& stop);
 
-  // The background worker that ThreadSpec::per_background_operation refers to.
+  // A worker whose operations ThreadSpec::per_paced_operation counts; of several, all together.
   // REQUIRES: before run(); `pacer` outlives this.
-  void set_pacer(const Worker& pacer) { pacer_ = &pacer; }
+  void add_pacer(const Worker& pacer) { pacers_.push_back(&pacer); }
+  // A worker that shares this one's limit, itself included (ThreadSpec::shares_limit). REQUIRES: as add_pacer().
+  void add_sharer(const Worker& sharer) { sharers_.push_back(&sharer); }
 
   // --- During run(), by other threads.
   void take(Tally& into) { tally_.take(into); }
@@ -60,17 +63,20 @@ class Worker {
 
  private:
   static constexpr std::int64_t kLongestSleepNs = 50'000'000;  // longest time between checks of `stop`
-  // Interval between checks of the pacer's progress: a tenth of the interval between reads at 500 reads a second.
+  // Interval between checks of the pacers' progress, by whichever of the threads that share a limit: a tenth of the
+  // interval between reads at 500 reads a second.
   static constexpr std::int64_t kPacerSleepNs = 200'000;
 
   std::optional<std::int64_t> wait_for(std::int64_t time_ns, std::int64_t deadline_ns, const std::atomic<bool>& stop);
-  bool wait_for_pacer(std::uint64_t done, std::int64_t deadline_ns, const std::atomic<bool>& stop);
+  bool may_begin(std::uint64_t done) const;
+  bool wait_for_pacers(std::uint64_t done, std::int64_t deadline_ns, const std::atomic<bool>& stop);
   void note(const Outcome& outcome, std::int64_t latency_ns, std::optional<std::int64_t> lag_ns);
 
   WorkerContext context_;
   ThreadSpec thread_spec_;
   std::unique_ptr<Client> client_;
-  const Worker* pacer_ = nullptr;
+  std::vector<const Worker*> pacers_;
+  std::vector<const Worker*> sharers_;
   DoubleBufferedTally tally_;
   std::uint64_t not_started_ = 0;
   std::atomic<std::uint64_t> finished_{0};

@@ -54,18 +54,21 @@ struct PhaseSpec {
   std::optional<double> duration_s;         // with operations: whichever ends first
   std::optional<double> rate_ops_s;         // open loop, over all foreground threads; none: closed loop
   std::optional<ArrivalSpec> arrivals;      // of the open loop; none: at a constant rate
-  std::optional<double> write_rate_ops_s;   // readwhilewriting: open loop of the writer
+  std::optional<std::string> rate_of;       // open loop at `rate_share` of this earlier phase's operations a second
+  double rate_share = 1;
+  std::optional<double> write_rate_ops_s;  // readwhilewriting: open loop of the writer
   bool measured = true;
   std::uint64_t seek_nexts = 0;
   // Reads per hundred operations. readrandomwriterandom: default 90. readwhilewriting: limits the speed of the readers;
   // none: no limit.
   std::optional<std::uint32_t> read_write_percent;
+  bool exact_mix = false;                // readwhilewriting: the writer waits for the readers too, so the share is met
   std::optional<ycsb::Properties> ycsb;  // for ycsb-load and ycsb-run
 
   // none: no time limit
   std::optional<double> time_limit_s() const;
   bool ends_with_trace() const { return arrivals && arrivals->process == ArrivalSpec::Process::trace; }
-  bool is_open_loop() const { return rate_ops_s || arrivals || write_rate_ops_s; }
+  bool is_open_loop() const { return rate_ops_s || rate_of || arrivals || write_rate_ops_s; }
   std::uint32_t read_percent() const { return read_write_percent.value_or(90); }
 };
 
@@ -96,12 +99,16 @@ struct ThreadSpec {
   std::uint32_t threads = 1;
   std::uint64_t arrival_seed = 0;
   bool background = false;  // runs until all foreground threads are done
-  // Operations allowed for each operation of the background thread; none: no limit.
-  std::optional<double> per_background_operation;
+  // Of a foreground thread: operations allowed for each operation of the background thread. Of the background thread:
+  // operations allowed for each operation of all foreground threads, besides a `lead`. None: no limit.
+  std::optional<double> per_paced_operation;
+  double lead = 0;
+  bool shares_limit = false;  // the limit is of all foreground threads together, so that a slow one holds no other up
   ycsb::Requester requester;  // of the YCSB patterns
 };
 
-// The threads of a phase; none for one that only waits. `phase_index` gives equal phases different seeds.
+// The threads of a phase, its background thread last; none for one that only waits. `phase_index` gives equal phases
+// different seeds.
 // `inserted_before`: records beyond recordcount that earlier YCSB phases have inserted.
 std::vector<ThreadSpec> make_thread_specs(const PhaseSpec& phase, std::uint64_t num, std::uint64_t seed,
                                           std::uint64_t phase_index, std::uint64_t inserted_before = 0);

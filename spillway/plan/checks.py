@@ -7,7 +7,7 @@ from spillway.errors import SpillwayError
 from spillway.plan import ycsb
 from spillway.plan.arm import Arm
 from spillway.plan.keys import PAGE_BYTES, WAITS
-from spillway.quantity import human_bytes
+from spillway.quantity import human_bytes, nearest
 from spillway.ssd.preset import check_preset
 
 
@@ -43,6 +43,7 @@ def check_phase(phase: dict[str, Any], where: str) -> None:
         return
     ends = [key for key in ("operations", "duration_s") if phase[key] is not None]
     _check_arrivals(phase, where)
+    _check_mix(phase, where)
     if phase["until"] is not None and not phase["measured"]:
         raise SpillwayError(f"{where}: until is for a phase that is measured; leave out `measured = false`.")
     # A fill of every key once ends by itself too, as in db_bench; of RUN see spillway/plan/ycsb.py.
@@ -62,6 +63,31 @@ def _check_arrivals(phase: dict[str, Any], where: str) -> None:
     for key in needs:
         if phase[key] is None:
             raise SpillwayError(f'{where}: arrivals = "{process}" needs {key}.')
+
+
+def _check_mix(phase: dict[str, Any], where: str) -> None:
+    """What an exact mix is of is there, and nothing else paces its writer."""
+    if phase["exact_mix"] and phase["read_write_percent"] is None:
+        raise SpillwayError(f"{where}: exact_mix needs read_write_percent, the share of reads.")
+    if phase["exact_mix"] and phase["write_rate_ops_s"] is not None:
+        raise SpillwayError(f"{where}: exact_mix and write_rate_ops_s both pace the writer: give one of them.")
+
+
+def check_rates(phases: list[dict[str, Any]], label: str) -> None:
+    """Raises SpillwayError where ``rate_of`` names no earlier phase with operations, or is not a phase's only rate."""
+    for index, phase in enumerate(phases):
+        named, where = phase["rate_of"], f"{label}phases[{index}]"
+        if named is None:
+            continue
+        if phase["workload"] == "readwhilewriting":
+            raise SpillwayError(f"{where}: rate_of is one rate of all threads, and readwhilewriting has two.")
+        if phase["rate_ops_s"] is not None or phase["arrivals"] is not None:
+            raise SpillwayError(f"{where}: rate_of is a rate of its own, at a constant pace: leave out the others.")
+        earlier = {each["name"]: each["workload"] for each in phases[:index]}
+        if named not in earlier:
+            raise SpillwayError(f"{where}: rate_of is {named!r}, no phase before this one{nearest(named, earlier)}")
+        if earlier[named] in WAITS:
+            raise SpillwayError(f"{where}: rate_of is {named!r}, which has no operations: name a phase that has.")
 
 
 def check_drive(arm: Arm, label: str) -> None:

@@ -279,6 +279,8 @@ def why_without_effect_in_phase(key: str, phase: Document) -> NoEffect | None:
     here = "no arrivals are given" if arrivals is None else f'arrivals is "{arrivals}"'
     if key in OF_SOME_ARRIVALS and arrivals != OF_SOME_ARRIVALS[key]:
         return NoEffect(f'arrivals = "{OF_SOME_ARRIVALS[key]}"', here, "set that")
+    if key == "rate_share" and not phase.get("rate_of"):
+        return NoEffect("rate_of", "no phase is named there", "name one")
     if key == "rate_ops_s" and arrivals == "trace":
         return NoEffect("arrivals that have a rate", "a trace has its own times")
     return None

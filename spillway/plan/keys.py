@@ -61,6 +61,7 @@ OF_SOME_WORKLOADS = {
     "write_rate_ops_s": ("readwhilewriting",),
     "seek_nexts": ("seekrandom",),
     "read_write_percent": ("readrandomwriterandom", "readwhilewriting"),
+    "exact_mix": ("readwhilewriting",),
     "ycsb": ("ycsb-load", "ycsb-run"),
 }
 
@@ -287,6 +288,8 @@ PHASE_KEYS: dict[str, Key] = {
     "operations": Key(None, optional(whole(1))),
     "duration_s": Key(None, optional(number(0, above=True))),
     "rate_ops_s": Key(None, optional(number(0, above=True))),
+    "rate_of": Key(None, optional(text)),
+    "rate_share": Key(None, optional(number(0, above=True))),
     "arrivals": Key(None, optional(one_of(*ARRIVALS))),
     "burst_s": Key(None, optional(number(0, above=True))),
     "gap_s": Key(None, optional(number(0, above=True))),
@@ -297,5 +300,6 @@ PHASE_KEYS: dict[str, Key] = {
     "measured": Key(True, flag),
     "seek_nexts": Key(0, whole(0)),
     "read_write_percent": Key(None, optional(number(0, 100))),
+    "exact_mix": Key(False, flag),
     "ycsb": Key(None, optional(table)),
 }

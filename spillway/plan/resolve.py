@@ -8,7 +8,15 @@ from typing import Any
 from spillway.errors import SpillwayError
 from spillway.plan import kept, ycsb
 from spillway.plan.arm import Arm
-from spillway.plan.checks import check_drive, check_load, check_measured, check_phase, check_prepared, check_until
+from spillway.plan.checks import (
+    check_drive,
+    check_load,
+    check_measured,
+    check_phase,
+    check_prepared,
+    check_rates,
+    check_until,
+)
 from spillway.plan.dotted import flatten, key_parts, look_up, undotted
 from spillway.plan.effects import RunKeys, why_without_effect, why_without_effect_in_phase
 from spillway.plan.keys import (
@@ -221,6 +229,7 @@ def _phases(given: Any, label: str, continues_database: bool, plan_dir: Path) ->
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise SpillwayError(f"{label}phases: two are called {twice!r}; give each a name of its own.")
+    check_rates(phases, label)
     if phases[0]["workload"] not in LOADERS and not continues_database:
         raise SpillwayError(
             f"{label}phases[0]: {phases[0]['workload']} would find an empty store; put a fill phase "

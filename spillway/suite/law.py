@@ -78,7 +78,9 @@ def load_of(arm: Arm) -> Load | None:
     if [phase["workload"] for phase in arm.phases] != ["fillrandom"] or arm.settings.get("kept.from"):
         return None
     phase = arm.phases[0]
-    if any(phase[key] is not None for key in ("operations", "duration_s", "rate_ops_s", "arrivals", "until")):
+    if any(
+        phase[key] is not None for key in ("operations", "duration_s", "rate_ops_s", "rate_of", "arrivals", "until")
+    ):
         return None
     if phase["threads"] != 1:  # the simulation has one writer
         return None

@@ -377,6 +377,8 @@ def _check_phase(arm: Arm, phase: Document, label: str) -> None:
             f"{label}: {phase['workload']} ends with its keys, the sooner the higher the rate: measure fillrandom, "
             "overwrite or ycsb-run."
         )
+    if phase["rate_of"] is not None:
+        raise SpillwayError(f"{label}: rate_of is a rate of its own, and the search sets one: leave it out.")
     if phase["arrivals"] == "trace":
         raise SpillwayError(f'{label}: arrivals = "trace" has its own times; use constant, poisson or bursts.')
     if phase["duration_s"] is None and phase["until"] == "steady":

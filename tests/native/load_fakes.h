@@ -36,6 +36,9 @@ class ManualClock final : public Clock {
 class FakeEngine final : public engine::Engine {
  public:
   std::function<Status(std::uint64_t index)> before = [](std::uint64_t) { return Status::ok(); };
+  // Ahead of each get and put; several threads may be in one at once.
+  std::function<void()> before_get = [] {};
+  std::function<void()> before_put = [] {};
   bool never_at_rest = false;  // there is always something left to compact
   // What stalls() returns.
   std::function<std::vector<engine::Stall>()> script = [] { return std::vector<engine::Stall>(); };
@@ -43,6 +46,7 @@ class FakeEngine final : public engine::Engine {
   std::vector<engine::Event> events;  // returned once
 
   Status put(std::string_view key, std::string_view value) override {
+    before_put();
     const std::lock_guard lock(mutex_);
     if (Status status = before(operations_++); !status) return status;
     pairs_[std::string(key)] = value;
@@ -53,6 +57,7 @@ class FakeEngine final : public engine::Engine {
   }
   Status remove(std::string_view) override { return Status::error(Fault::not_supported, "no deletes here"); }
   Result<bool> get(std::string_view key, std::string* value) override {
+    before_get();
     const std::lock_guard lock(mutex_);
     if (Status status = before(operations_++); !status) return status;
     note_call("g", key);

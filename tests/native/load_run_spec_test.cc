@@ -19,7 +19,22 @@ RunSpec good() {
   return spec;
 }
 
-TEST(LoadRunSpec, FindsNothingWrongWithAGoodOne) { EXPECT_EQ(find_problem(good()), ""); }
+// A second phase, an open loop at the rate of the first.
+PhaseSpec& add_open(RunSpec& spec) {
+  PhaseSpec open = spec.phases[0];
+  open.name = "open";
+  open.workload = Workload::overwrite;
+  open.operations = 10;
+  open.rate_of = "load";
+  return spec.phases.emplace_back(open);
+}
+
+TEST(LoadRunSpec, FindsNothingWrongWithAGoodOne) {
+  EXPECT_EQ(find_problem(good()), "");
+  RunSpec spec = good();
+  add_open(spec).rate_share = 0.9;
+  EXPECT_EQ(find_problem(spec), "");
+}
 
 TEST(LoadRunSpec, NamesTheErrorAndItsFix) {
   struct Case {
@@ -78,6 +93,37 @@ TEST(LoadRunSpec, NamesTheErrorAndItsFix) {
          s.phases[0].read_write_percent = 100;
        },
        "phases[0].read_write_percent of readwhilewriting, which has both, must be above 0 and below 100"},
+      {[](RunSpec& s) { s.phases[0].exact_mix = true; },
+       "phases[0].exact_mix belongs to readwhilewriting with read_write_percent"},
+      {[](RunSpec& s) {
+         s.phases[0].workload = Workload::readwhilewriting;
+         s.phases[0].exact_mix = true;
+       },
+       "phases[0].exact_mix belongs to readwhilewriting with read_write_percent"},
+      {[](RunSpec& s) {
+         s.phases[0].workload = Workload::readwhilewriting;
+         s.phases[0].read_write_percent = 10;
+         s.phases[0].exact_mix = true;
+         s.phases[0].write_rate_ops_s = 5;
+       },
+       "phases[0].exact_mix and write_rate_ops_s both pace the writer: give one of them"},
+      {[](RunSpec& s) { s.phases[0].rate_of = "load"; }, "phases[0].rate_of is \"load\": name a phase before this one"},
+      {[](RunSpec& s) { add_open(s).rate_of = "later"; },
+       "phases[1].rate_of is \"later\": name a phase before this one"},
+      {[](RunSpec& s) { add_open(s).rate_ops_s = 5; },
+       "phases[1].rate_of is a rate of its own, at a constant pace: remove rate_ops_s and arrivals"},
+      {[](RunSpec& s) { add_open(s).arrivals.emplace().rate_ops_s = 5; },
+       "phases[1].rate_of is a rate of its own, at a constant pace: remove rate_ops_s and arrivals"},
+      {[](RunSpec& s) { add_open(s).rate_share = 0; }, "phases[1].rate_share must be above 0"},
+      {[](RunSpec& s) { add_open(s).rate_share = std::nan(""); }, "phases[1].rate_share must be above 0"},
+      {[](RunSpec& s) { add_open(s).workload = Workload::readwhilewriting; },
+       "phases[1].rate_of belongs to workloads whose threads all have one rate: remove it from readwhilewriting"},
+      {[](RunSpec& s) {
+         s.phases[0].workload = Workload::settle;
+         s.phases[0].operations = std::nullopt;
+         add_open(s);
+       },
+       "phases[1].rate_of is \"load\", which has no operations: name a phase that has"},
       {[](RunSpec& s) { s.phases[0].workload = Workload::settle; },
        "phases[0]: settle ends by itself; remove operations, duration_s, rate_ops_s and arrivals"},
       {[](RunSpec& s) { s.phases[0].workload = Workload::waitforcompaction; },

@@ -183,6 +183,104 @@ TEST_F(LoadRun, ReadersKeepToTheirShareOfTheMix) {
   EXPECT_GT(tally.writes(), 72U);
 }
 
+// Whichever side is the slow one: the other waits for it.
+TEST_F(LoadRun, AnExactMixHasItsShareWhoeverIsSlow) {
+  for (const bool slow_reads : {true, false}) {
+    SCOPED_TRACE(slow_reads ? "slow reads" : "slow writes");
+    FakeEngine engine;
+    engine.before_get = [&] {
+      if (slow_reads) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    };
+    engine.before_put = [&] {
+      if (!slow_reads) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    };
+    spec_.phases.clear();
+    PhaseSpec& both = add("both", Workload::readwhilewriting);
+    both.threads = 3;
+    both.operations = 1000;
+    both.read_write_percent = 10;
+    both.exact_mix = true;
+    Notes notes;
+    auto report = load::run(spec_, {engine, &device_, [] { return std::uint64_t{4096}; }}, clock_, stop_, notes);
+    ASSERT_TRUE(report);
+    const Tally& tally = notes.phases[0].totals.tally;
+    EXPECT_EQ(tally.reads(), 3000U);
+    // 27,000 writes belong to them. Readers that share a limit pass it by one each; the writer leads by 2000 at most,
+    // and one that is in flight.
+    EXPECT_GE(tally.writes(), 27'000U - 4 * 9);
+    EXPECT_LE(tally.writes(), 29'001U);
+  }
+}
+
+TEST_F(LoadRun, AnExactMixEndsWithItsTime) {
+  PhaseSpec& both = add("both", Workload::readwhilewriting);
+  both.threads = 8;
+  both.operations = std::nullopt;
+  both.duration_s = 0.2;
+  both.read_write_percent = 50;
+  both.exact_mix = true;
+  ASSERT_TRUE(run());
+  const Tally& tally = notes_.phases[0].totals.tally;
+  EXPECT_GT(tally.reads(), 0U);
+  EXPECT_LE(tally.writes(), tally.reads() + 2001);
+}
+
+// One of four readers is slow. The others do its share, so the mix goes on at their speed.
+TEST_F(LoadRun, ASlowReaderHoldsNoOtherUpInAnExactMix) {
+  std::atomic<int> gets{0};
+  std::atomic<int> puts{0};
+  std::atomic<bool> is_over{false};
+  engine_.before_get = [&] {
+    if (gets++ > 0) return;
+    while (!is_over) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  engine_.before_put = [&] { ++puts; };
+  PhaseSpec& both = add("both", Workload::readwhilewriting);
+  both.threads = 4;
+  both.operations = std::nullopt;
+  both.duration_s = 3600;
+  both.read_write_percent = 10;
+  both.exact_mix = true;
+  notes_.at_progress = [&] {
+    if (puts < 20'000) return;
+    stop_ = true;
+    is_over = true;
+  };
+  ASSERT_TRUE(run());
+  EXPECT_GE(notes_.phases[0].totals.tally.reads(), 2000U);
+}
+
+TEST_F(LoadRun, AShareOfAnEarlierPhasesRateIsAnOpenLoopAtIt) {
+  engine_.before = [](std::uint64_t) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    return Status::ok();
+  };
+  add("closed", Workload::overwrite);
+  add("wait", Workload::waitforcompaction);
+  PhaseSpec& open = add("open", Workload::overwrite);
+  open.rate_of = "closed";
+  open.rate_share = 0.5;
+  ASSERT_TRUE(run());
+  const Totals& closed = notes_.phases[0].totals;
+  const double rate = static_cast<double>(closed.tally.operations()) / (static_cast<double>(closed.duration_ns) * 1e-9);
+  EXPECT_FALSE(notes_.phases[0].rate_ops_s);
+  ASSERT_TRUE(notes_.phases[2].rate_ops_s);
+  EXPECT_NEAR(*notes_.phases[2].rate_ops_s, rate / 2, rate * 1e-9);
+  // The last of 300 operations is due 299 gaps after the first.
+  EXPECT_GE(static_cast<double>(notes_.phases[2].totals.duration_ns) * 1e-9, 299 / *notes_.phases[2].rate_ops_s);
+  EXPECT_GT(notes_.phases[2].totals.tally.start_lag.count(), 0U);
+}
+
+TEST_F(LoadRun, AShareOfNoOperationsIsNoRate) {
+  PhaseSpec& none = add("none", Workload::overwrite);
+  none.operations = std::nullopt;
+  none.duration_s = 1e-9;
+  add("open", Workload::overwrite).rate_of = "none";
+  auto report = run();
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.status().fault(), Fault::bad_input);
+}
+
 TEST_F(LoadRun, SettlingFlushesAndWaits) {
   add("fill", Workload::fillseq);
   add("settle", Workload::settle).measured = false;

@@ -234,6 +234,8 @@ def test_paths_are_relative_to_the_plan(plan_file: Path) -> None:
     assert arm.capacity_bytes() == 2**30
 
 
+MIXED = "[[phases]]\nworkload = 'readwhilewriting'\noperations = 5\n"
+OPEN = "[[phases]]\nworkload = 'overwrite'\noperations = 5\nrate_of = 'fill'\n"
 BAD = [
     (PLAN.replace("[load]", "[laod]"), "laod.value_bytes is not a key of a plan; did you mean 'load.value_bytes'"),
     (PLAN.replace("num = 10000", "nmu = 10000"), "load.nmu is not a key of a plan; did you mean 'load.num'"),
@@ -265,6 +267,25 @@ BAD = [
     (
         PLAN.replace("duration_s = 12", "read_write_percent = 5"),
         "read_write_percent belongs to readrandomwriterandom and",
+    ),
+    (PLAN + MIXED.replace("operations", "exact_mix = true\noperations"), r"phases\[1\]: exact_mix needs read_write"),
+    (
+        PLAN
+        + MIXED.replace("operations", "exact_mix = true\nread_write_percent = 9\nwrite_rate_ops_s = 5\noperations"),
+        "exact_mix and write_rate_ops_s both pace the writer",
+    ),
+    (PLAN + "exact_mix = true\n", "exact_mix belongs to readwhilewriting"),
+    (PLAN + "rate_of = 'fill'\n", r"phases\[0\]: rate_of is 'fill', no phase before this one"),
+    (PLAN + OPEN.replace("'fill'", "'fil'"), r"phases\[1\]: rate_of is 'fil', no phase before .* did you mean 'fill'"),
+    (PLAN + OPEN + "rate_ops_s = 5\n", r"phases\[1\]: rate_of is a rate of its own"),
+    (PLAN + OPEN + "arrivals = 'poisson'\nrate_ops_s = 5\n", r"phases\[1\]: rate_of is a rate of its own"),
+    (PLAN + OPEN + "rate_share = 0\n", "rate_share is 0; it takes a number above 0"),
+    (PLAN + "rate_share = 0.5\n", "rate_share belongs to rate_of, and no phase is named there"),
+    (PLAN + MIXED + "rate_of = 'fill'\n", "rate_of is one rate of all threads, and readwhilewriting has two"),
+    (PLAN + "[[phases]]\nworkload = 'settle'\nrate_of = 'fill'\n", "rate_of belongs to phases that read or write"),
+    (
+        PLAN + "[[phases]]\nworkload = 'settle'\n" + OPEN.replace("'fill'", "'settle'"),
+        r"phases\[2\]: rate_of is 'settle', which has no operations",
     ),
     (PLAN + '[[phases]]\nworkload = "readrandomwriterandom"\n', r"phases\[1\]: readrandomwriterandom has no end"),
     (PLAN.replace('"fillrandom"', '"readrandomwriterandom"'), "would find an empty store"),
@@ -349,3 +370,10 @@ def test_every_plan_of_the_project_resolves(path: Path) -> None:
 )
 def test_native_errors_name_the_plans_keys(target: str, said: str, of_a_plan: str) -> None:
     assert by_keys_of_a_plan(said, target) == of_a_plan
+
+
+def test_a_share_of_an_earlier_rate_is_told_to_the_native_side(plan_file: Path) -> None:
+    arm = load_plan(write(plan_file, PLAN + OPEN + "rate_share = 0.9\n")).arms[0]
+    first, second = arm.request(Path("here"), 1)["phases"]
+    assert "rate_of" not in first
+    assert (second["rate_of"], second["rate_share"], second["rate_ops_s"]) == ("fill", 0.9, None)

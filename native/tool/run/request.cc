@@ -223,9 +223,12 @@ Status read_phase(const Json& json, const std::string& path, load::PhaseSpec& ph
   phase.operations = fields.optional_whole("operations", 0, kMost);
   phase.duration_s = fields.optional_number("duration_s", 0, kMostSeconds);
   phase.rate_ops_s = fields.optional_number("rate_ops_s", 0, kMostRate);
+  if (const std::string rate_of = fields.text("rate_of", ""); !rate_of.empty()) phase.rate_of = rate_of;
+  phase.rate_share = fields.optional_number("rate_share", 0, kMostRate).value_or(phase.rate_share);
   phase.write_rate_ops_s = fields.optional_number("write_rate_ops_s", 0, kMostRate);
   phase.measured = fields.flag("measured", true);
   phase.seek_nexts = fields.whole("seek_nexts", 0, 0, kMost);
+  phase.exact_mix = fields.flag("exact_mix", false);
   const Json& arrivals = fields.inner("arrivals");
   const Json& ycsb = fields.inner("ycsb");
   const auto percent = fields.optional_number("read_write_percent", 0, 100);

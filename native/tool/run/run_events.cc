@@ -133,6 +133,7 @@ void RunEvents::on_phase(const load::PhaseReport& report) {
   json["not_found"] = tally.not_found;
   json["not_started"] = report.totals.not_started;
   if (report.phase->is_open_loop()) json["start_lag_us"] = latency_us(tally.start_lag);
+  if (report.rate_ops_s) json["rate_ops_s"] = *report.rate_ops_s;
   json["complete"] = report.complete;
   if (report.ended_by_command) json["ended_by"] = "command";
   events_.event("phase", json);
