@@ -1,11 +1,12 @@
 """The total cost of a run: its measured phases and the settling after them, counted together.
 
-A store that defers work looks fast until the work is due. So the phases ``settle`` (what was spilled brought back,
-memtables flushed, compactions ended) are counted together with what is measured: the time until the same user writes
-are in their place, and the bytes that it took.
+A store that defers work looks fast until the work is due. So the phases ``settle`` after it (what was spilled brought
+back, memtables flushed, compactions ended) are counted together with what is measured: the time until the same user
+writes are in their place, and the bytes that it took.
 """
 
 from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
 from spillway.figures.amplification import amplification, ratio
@@ -16,9 +17,12 @@ Document = dict[str, Any]
 
 
 def bill(rows: Sequence[Row], phases: Sequence[Document]) -> Document | None:
-    """Figures over the measured phases and every ``settle``: user, host and NAND bytes, their ratios, seconds and
-    operations a second. None where the run has no ``settle``. ``rows``: samples of all phases, in order."""
-    settling = {phase["name"] for phase in phases if phase["workload"] == "settle"}
+    """Figures over the measured phases and every ``settle`` after their begin: user, host and NAND bytes, their ratios,
+    seconds and operations a second. None where the run has no such ``settle``. ``rows``: samples of all phases."""
+    begin = min((row["t_s"] for row in rows if row["measured"]), default=None)
+    settles = {phase["name"] for phase in phases if phase["workload"] == "settle"}
+    # One before the measured phases settles what a load has left.
+    settling = {row["phase"] for row in rows if row["phase"] in settles and begin is not None and row["t_s"] > begin}
     if not settling:
         return None
     counted = [row for row in rows if row["measured"] or row["phase"] in settling]
@@ -49,14 +53,35 @@ def _sum(rows: Sequence[Row], column: str) -> float | None:
 
 
 def zero_seconds(rows: Sequence[Row]) -> int | None:
-    """Whole seconds of the measured phases in which no operation ended; None where samples are longer than one.
+    """Whole seconds of the measured phases in which no operation ended; None where samples are longer than one."""
+    phases = _operations_by_second(rows)
+    return None if phases is None else sum(seconds.count(0) for seconds in phases)
 
-    Each phase is cut into seconds from its begin; a rest shorter than half a second is no second.
+
+def slowest_second_share(rows: Sequence[Row]) -> float | None:
+    """Operations in a measured phase's slowest second over those in its median second; of several phases the least.
+
+    So a phase at a low rate is not held against one at a high rate. None where samples are longer than a second, or no
+    phase has as many as ``LEAST_SECONDS``."""
+    phases = _operations_by_second(rows)
+    shares = [ratio(min(each), median(each)) for each in phases or [] if len(each) >= LEAST_SECONDS]
+    known = [share for share in shares if share is not None]
+    return min(known, default=None)
+
+
+LEAST_SECONDS = 3  # of a phase whose median second is not its slowest or fastest one
+
+
+def _operations_by_second(rows: Sequence[Row]) -> list[list[float]] | None:
+    """Operations in each second of each measured phase; None where samples are longer than a second.
+
+    Each phase is cut into seconds from its begin; a rest shorter than half a second is no second, and a longer one is
+    counted as it would be at its rate.
     """
     kept = [row for row in rows if row["measured"]]
     if any(row["dt_s"] > _LONGEST_SAMPLE_S for row in kept):
         return None
-    count = 0
+    phases = []
     for phase in dict.fromkeys(row["phase"] for row in kept):
         own = [row for row in kept if row["phase"] == phase]
         begin = own[0]["t_s"] - own[0]["dt_s"]
@@ -66,8 +91,8 @@ def zero_seconds(rows: Sequence[Row]) -> int | None:
             second = int(row["t_s"] - row["dt_s"] / 2 - begin)
             done[second] = done.get(second, 0) + row["reads"] + row["writes"]
             length[second] = length.get(second, 0.0) + row["dt_s"]
-        count += sum(1 for second, operations in done.items() if operations == 0 and length[second] >= 0.5)
-    return count
+        phases.append([count / length[second] for second, count in done.items() if length[second] >= 0.5])
+    return phases
 
 
 # A sample of one second ends a moment late.

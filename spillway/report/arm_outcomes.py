@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from spillway.figures.amplification import Amplification, amplification, ratio
-from spillway.figures.bill import bill, zero_seconds
+from spillway.figures.bill import bill, slowest_second_share, zero_seconds
 from spillway.figures.lifetime import flash_bytes_per_operation
 from spillway.report.series import Stall, gathered, seconds, stall_spans, total
 from spillway.rundir.directory import ArmRecord
@@ -131,6 +131,8 @@ class Outcome:
     stall_s: float
     zero_seconds: int | None  # whole seconds in which no operation finished; None where samples are longer
     slowest_second: float | None  # operations in it
+    slowest_second_share: float | None  # of those in the median second
+    read_share: float | None  # of all operations
     diverted_share: float | None  # of the writes, that went to the spill store
 
 
@@ -157,7 +159,7 @@ def mix_of(plan: Document) -> str:
     lists = [each["phases"] for each in [plan, *plan.get("arms", [])] if each.get("phases")]
     work = [phase for phases in lists for phase in phases if phase.get("measured", True) and is_work(phase)]
     mixes = {_MIXES.get((phase["workload"], phase.get("read_write_percent")), "") for phase in work}
-    if any(phase.get("rate_ops_s") or phase.get("arrivals") for phase in work):
+    if any(phase.get("rate_ops_s") or phase.get("rate_of") or phase.get("arrivals") for phase in work):
         return ""  # the paper's have no limit
     return mixes.pop() if len(mixes) == 1 else ""
 
@@ -205,6 +207,8 @@ def outcome(record: ArmRecord) -> Outcome | None:
         stall_s=sum(stall_seconds(row) for row in rows),
         zero_seconds=zero_seconds(rows),
         slowest_second=min(whole, default=None),
+        slowest_second_share=slowest_second_share(rows),
+        read_share=ratio(reads, writes + reads),
         diverted_share=ratio(total(rows, "spill_diverted_writes"), writes),
     )
 

@@ -223,6 +223,8 @@ def bill_rows(compared: Sequence[ArmOutcomes]) -> list[tuple[str, list[str]]]:
     """The whole bill: each arm's figures while it worked, and when everything was settled."""
     figures: list[tuple[str, Figure]] = [
         ("Writes, million", lambda o: o.writes / 1e6 or None),
+        ("Reads in each hundred operations", lambda o: 100 * o.read_share if o.reads and o.read_share else None),
+        ("Slowest second : median second", lambda o: o.slowest_second_share),
         ("While writing: operations/s", lambda o: (o.writes + o.reads) / o.seconds if o.seconds else None),
         ("To the end: operations/s", lambda o: o.settled_ops_s),
         ("Time at work (s)", lambda o: o.seconds),

@@ -5,7 +5,7 @@ from typing import Any
 
 from spillway.figures import estimate, space
 from spillway.figures.amplification import amplification, nand_total, ratio
-from spillway.figures.bill import bill, zero_seconds
+from spillway.figures.bill import bill, slowest_second_share, zero_seconds
 from spillway.figures.lifetime import Endurance, Price, Work, lifetime
 from spillway.figures.parts import parts
 from spillway.plan import kept
@@ -19,7 +19,7 @@ from spillway.steady import Verdict
 
 Document = dict[str, Any]
 
-END = ("complete", "failure")  # of a repetition's standing: how it ended
+END = ("complete", "failure", "steady_reason")  # of a repetition's standing: how it ended, and why it is not steady
 LATENCIES = ("mean", "p50", "p99", "p99_9", "max")
 
 
@@ -66,6 +66,7 @@ def summarise(
         **_space(arm, figures, rows, lasting["capacity_bytes"], start),
         "stalls": figures.get("stalls") or {"count": 0, "seconds": 0.0, "by_cause": {}},
         "zero_seconds": zero_seconds(rows),
+        "slowest_second_share": slowest_second_share(rows),
         "steady": verdict.steady,
         "parts": parts(rows, verdict),
         "pacing_error_us": {"p50": pacing["p50"], "p99": pacing["p99"]} if pacing else None,
@@ -343,6 +344,7 @@ def typical(repetitions: Sequence[Document]) -> Document:
         *("read_latency_us", "write_latency_us", "zero_seconds", "efficiency_mb_s_per_cpu_percent", "bill"),
         *("lifetime", "user_mb_s", "latency_us", "space_amplification", "stalls", "duration_s"),
         *("space_amplification_peak", "space_amplification_peak_t_s", "data_set_share"),
+        *("reads", "writes", "slowest_second_share", "parts", "spill", "host_bytes_written"),
     )
     others = [
         {key: each.get(key) for key in keys} | {name: (each.get("standing") or {}).get(name) for name in END}

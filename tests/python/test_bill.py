@@ -2,7 +2,7 @@
 
 import pytest
 
-from spillway.figures.bill import bill, zero_seconds
+from spillway.figures.bill import bill, slowest_second_share, zero_seconds
 from spillway.rundir.samples import NAND_CAUSES, Row
 
 PHASES = [
@@ -39,6 +39,15 @@ def test_the_bill_counts_what_is_measured_and_what_settles_it() -> None:
     assert found["cpu_seconds"] == 1.5
 
 
+def test_what_settles_a_load_is_not_billed() -> None:
+    phases = [*PHASES, {"name": "rest", "workload": "settle"}]
+    rows = [row(1, "load", 50, 999), row(5, "rest", 0, 800, 4.0), row(6, "fill", 100, 2000), row(8, "end", 0, 200, 2.0)]
+    found = bill(rows, phases)
+    assert found is not None
+    assert (found["seconds"], found["settle_s"], found["host_bytes_written"]) == (3.0, 2.0, 2200)
+    assert bill(rows[:3], phases) is None
+
+
 def test_without_settling_there_is_no_bill() -> None:
     assert bill([row(1, "fill", 1, 1)], PHASES[:2]) is None
 
@@ -67,3 +76,28 @@ def test_seconds_in_which_nothing_was_done(writes: tuple[int, ...], dt_s: float,
     rows = [row(9.0, "load", 0, 0)]
     rows += [row(9.0 + dt_s * (index + 1), "fill", count, 0, dt_s) for index, count in enumerate(writes)]
     assert zero_seconds(rows) == zeros
+
+
+@pytest.mark.parametrize(
+    ("phases", "dt_s", "share"),
+    [
+        ({"fill": (10, 10, 4, 12)}, 1.0, 0.4),
+        ({"fill": (10, 10, 4, 12)}, 0.5, None),  # two seconds have no median of their own
+        ({"fill": (5, 5, 1, 3, 5, 5, 5, 5)}, 0.5, 0.4),
+        ({"fill": (10, 10, 0, 12)}, 1.0, 0.0),
+        ({"fill": (0, 0, 0, 9)}, 1.0, None),  # over a median of 0
+        ({"fill": (5, 5, 5, 5, 5, 5, 5)}, 0.5, 1.0),  # the last half second is not half a second's work
+        ({"fill": (90, 90, 90), "again": (10, 10, 9)}, 1.0, 0.9),  # a slow phase is not a slow second
+        ({"fill": (90, 90, 90), "load": (1, 9, 9)}, 1.0, 1.0),  # what is not measured is not counted
+        ({"fill": (9, 9, 9)}, 2.0, None),
+        ({}, 1.0, None),
+    ],
+)
+def test_the_slowest_second_is_held_against_its_own_phase(
+    phases: dict[str, tuple[int, ...]], dt_s: float, share: float | None
+) -> None:
+    rows: list[Row] = []
+    for name, writes in phases.items():
+        for count in writes:
+            rows.append(row(dt_s * (len(rows) + 1), name, count, 0, dt_s) | {"measured": int(name != "load")})
+    assert slowest_second_share(rows) == share
