@@ -2,9 +2,10 @@
 
 ``[statements]`` says in a sentence what each claim is (by its code in docs/SOURCES.md, ``C18``); each ``[[claims]]`` is
 one published figure of it, or one relation: which plan, arm and point it is of, which figure, and what that should be.
-One that names several ``drives`` is one for each of them. Points and sizes are the original's; a scaled run stands at
-the original's point. ``verdicts.py`` holds them against what was measured."""
+One that names several ``drives``, or lists plans or arms, is one for each of them. Points and sizes are the original's;
+a scaled run stands at the original's point. ``verdicts.py`` holds them against what was measured."""
 
+import itertools
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,11 @@ def _of_part(summary: Document, part: str, name: str) -> float | None:
     return (parts.get(part) or {}).get(name)
 
 
+def _share(part: float | None, rest: float | None) -> float | None:
+    """A part's share of the two; None where one is not known or both are 0."""
+    return None if part is None or rest is None else ratio(part, part + rest)
+
+
 def _mapped_share(summary: Document) -> float | None:
     """The share of the drive's LBAs that holds data after a run that was kept."""
     left = (summary.get("kept") or {}).get("to") or {}
@@ -55,16 +61,38 @@ FIGURES: dict[str, Callable[[Document], float | None]] = {
     "mapped_share": lambda summary: _mapped_share(summary),
     "flash_bytes_per_operation": lambda s: (s.get("lifetime") or {}).get("flash_bytes_per_operation"),
     "latency_p99_us": lambda summary: (summary.get("latency_us") or {}).get("p99"),
+    **{
+        f"{kind}_latency_{name}_us": (
+            lambda summary, kind=kind, name=name: (summary.get(f"{kind}_latency_us") or {}).get(name)  # type: ignore[misc]
+        )
+        for kind in ("read", "write")
+        for name in ("p99", "p99_9", "max")
+    },
+    "read_throughput_ops_s": lambda s: ratio(s.get("reads"), s.get("duration_s")),
+    "write_throughput_ops_s": lambda s: ratio(s.get("writes"), s.get("duration_s")),
+    "read_share": lambda s: _share(s.get("reads"), s.get("writes")),
+    "slowest_second_share": lambda summary: summary.get("slowest_second_share"),
+    **{
+        f"settled_{name}": (lambda summary, name=name: (summary.get("bill") or {}).get(name))  # type: ignore[misc]
+        for name in ("throughput_ops_s", "wa_app", "wa_total")
+    },
+    "diverted_share": lambda s: _share(
+        *((s.get("spill") or {}).get(f"{name}_writes") for name in ("diverted", "main"))
+    ),
     "share_in_stalls": lambda s: ratio((s.get("stalls") or {}).get("seconds"), s.get("duration_s")),
 }
 # Figures in which the best of several arms has the highest value, and those in which it has the lowest. In others no
 # arm is the best.
-MORE_IS_BETTER = {name for name in FIGURES if name.endswith(("throughput_ops_s", "user_mb_s"))}
+MORE_IS_BETTER = {
+    name for name in FIGURES if name.endswith(("throughput_ops_s", "user_mb_s")) or name == "slowest_second_share"
+}
 LESS_IS_BETTER = {
     name
     for name in FIGURES
     if name.endswith(("wa_app", "wa_device", "wa_total"))
-    or name.startswith(("latency_", "space_amplification", "flash_bytes_", "share_in_stalls"))
+    or name.startswith(
+        ("latency_", "read_latency_", "write_latency_", "space_amplification", "flash_bytes_", "share_in_stalls")
+    )
 }
 STEADY = "steady_"  # begins the names of figures of the steady part; of all that was measured where there is none
 BURST = "burst_"  # of the burst before it; none where there is none
@@ -99,6 +127,11 @@ class Place:
         if len(self.against) == 1:
             return own, replace(own, arm=self.against[0])
         return own, replace(own, arm=f"the best of {', '.join(self.against)}", rivals=self.against)
+
+    @property
+    def of_arms(self) -> "tuple[Place, ...]":
+        """Itself; or where it is of the best of several, the same figure of each of these."""
+        return tuple(replace(self, arm=arm, rivals=()) for arm in self.rivals) or (self,)
 
 
 @dataclass(frozen=True)
@@ -168,7 +201,8 @@ def read_claims(path: Path, plans: Sequence[str]) -> tuple[dict[str, str], list[
     claims = [
         _read(each, where, plans)
         for i, claim in enumerate(listed)
-        for each, where in _of_each_drive(claim, drives, f"{path}: claims[{i}]")
+        for one in _of_each(claim, f"{path}: claims[{i}]")
+        for each, where in _of_each_drive(one, drives, f"{path}: claims[{i}]")
     ]
     for claim in claims:
         if claim.name not in statements:
@@ -190,6 +224,18 @@ def _at(table: Document, where: str) -> Document:
     if not isinstance(at, dict):
         raise SpillwayError(f'{where}: at is {at!r}; it takes a table such as {{ "load.num" = 1000 }}.')
     return at
+
+
+def _of_each(table: Document, where: str) -> Iterator[Document]:
+    """A claim's table, once for each plan and each arm where it lists them, which what it says then names."""
+    lists = {key: value for key in ("plan", "arm") if isinstance(value := table.get(key), list)}
+    for key, value in lists.items():
+        if len(value) < 2 or len(set(map(str, value))) < len(value):
+            raise SpillwayError(f"{where}: {key} is {value!r}; it takes a name, or a list of two or more.")
+    for values in itertools.product(*lists.values()):
+        said = "".join(f", {value}" for value in values)
+        own = {**table, **dict(zip(lists, values, strict=True))}
+        yield own | {"says": f"{table.get('says', '')}{said}"} if lists else own
 
 
 def _of_each_drive(table: Document, drives: tuple[str, dict[str, Any]], where: str) -> Iterator[tuple[Document, str]]:
@@ -341,7 +387,7 @@ def check_against(claims: Sequence[Claim], plans: Mapping[str, Plan], path: Path
     """Raises SpillwayError for a claim about an arm or a point that its plan does not have: it could never be
     measured."""
     for claim in claims:
-        for place in claim.places:
+        for place in (one for each in claim.places for one in each.of_arms):
             if place.plan not in plans:
                 continue
             runs = plans[place.plan].arms

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from conftest import Fake, Invoke
+from made_suite import CLAIMS
 
 from spillway.errors import SpillwayError
 from spillway.suite import find_suite, load_suite
@@ -383,3 +384,64 @@ def test_every_claim_that_is_not_reproduced_has_a_cause(recorded: Path) -> None:
     assert known
     without = [f"{claim.name}: {claim.says}" for claim, row in known if not cause_of(claim, row)]
     assert without == []
+
+
+def test_a_list_of_plans_and_arms_is_a_claim_for_each(tmp_path: Path) -> None:
+    path = tmp_path / "claims.toml"
+    head = '[statements]\nC = "x"\n[[claims]]\nclaim = "C"\nsays = "s"\nwhere = "w"\nfigure = "wa_app"\nbelow = 1\n'
+    path.write_text(f"{head}plan = ['p', 'q']\narm = ['A', 'B']\n")
+    claims = read_claims(path, ["p", "q"])[1]
+    assert [(each.says, each.place.plan, each.place.arm) for each in claims] == [
+        (f"s, {plan}, {arm}", plan, arm) for plan in "pq" for arm in "AB"
+    ]
+    path.write_text(f"{head}plan = 'p'\narm = ['A', 'B']\nagainst = 'B'\n")
+    with pytest.raises(SpillwayError, match="the arm itself"):
+        read_claims(path, ["p"])
+    for arms in ("[]", "['A']", "['A', 'A']", "[1, 2]"):
+        path.write_text(f"{head}plan = 'p'\narm = {arms}\n")
+        with pytest.raises(SpillwayError, match=r"claims\[0\]: arm is"):
+            read_claims(path, ["p"])
+
+
+def test_each_of_the_rivals_has_to_be_an_arm_of_the_plan(suite: Path) -> None:
+    arms = "".join(f'[[arms]]\nname = "{name}"\n' for name in "axy")
+    (suite / "a.toml").write_text((suite / "a.toml").read_text() + arms)
+    for rivals, missing in ((["x", "z"], "z"), (["z", "y"], "z"), (["x", "y"], "")):
+        (suite / "claims.toml").write_text(f"{CLAIMS}against = {rivals}\n")
+        if missing:
+            with pytest.raises(SpillwayError, match=f"a has no arm '{missing}'; there are: a, x, y"):
+                load_suite(suite)
+        else:
+            assert load_suite(suite).claims[0].place.against == ("x", "y")
+
+
+@pytest.mark.parametrize(
+    ("figure", "value"),
+    [
+        ("write_latency_p99_us", 7.0),
+        ("write_latency_p99_9_us", 8.0),
+        ("write_latency_max_us", 9.0),
+        ("read_latency_max_us", 3.0),
+        ("write_throughput_ops_s", 40.0),
+        ("read_throughput_ops_s", 10.0),
+        ("read_share", 0.2),
+        ("slowest_second_share", 0.6),
+        ("settled_throughput_ops_s", 20.0),
+        ("settled_wa_total", 5.0),
+        ("diverted_share", 0.75),
+    ],
+)
+def test_figures_of_operations_of_seconds_and_of_the_whole_bill(figure: str, value: float) -> None:
+    summary = {
+        "duration_s": 10.0,
+        "reads": 100,
+        "writes": 400,
+        "write_latency_us": {"p99": 7.0, "p99_9": 8.0, "max": 9.0},
+        "read_latency_us": {"p99": 1.0, "p99_9": 2.0, "max": 3.0},
+        "slowest_second_share": 0.6,
+        "bill": {"throughput_ops_s": 20.0, "wa_app": 4.0, "wa_total": 5.0},
+        "spill": {"diverted_writes": 300, "main_writes": 100},
+    }
+    assert Measured("A", {}, [summary]).figure(figure) == value
+    for without in ({}, dict.fromkeys(summary), {"reads": 0, "writes": 0, "duration_s": 0.0}):
+        assert Measured("A", {}, [without]).figure(figure) is None
