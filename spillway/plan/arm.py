@@ -181,8 +181,7 @@ def by_keys_of_a_plan(message: str, target: str) -> str:
 def _requested(phase: dict[str, Any]) -> Document:
     """A phase as the contract has it: how operations arrive is a table, and that it waits for steadiness is ours."""
     own = {key: value for key, value in phase.items() if key not in ("arrivals", "until", *OF_SOME_ARRIVALS)}
-    if own["rate_of"] is None:
-        del own["rate_of"], own["rate_share"]
+    own["rate_of"] = own["rate_of"] or ""
     if phase["arrivals"] is None:
         return own
     named = {key.removeprefix("arrivals_"): phase[key] for key in OF_SOME_ARRIVALS if phase[key] is not None}

@@ -65,8 +65,7 @@ def summarise(
         "space_amplification": ratio(figures.get("space_bytes"), figures.get("live_user_bytes")),
         **_space(arm, figures, rows, lasting["capacity_bytes"], start),
         "stalls": figures.get("stalls") or {"count": 0, "seconds": 0.0, "by_cause": {}},
-        "zero_seconds": zero_seconds(rows),
-        "slowest_second_share": slowest_second_share(rows),
+        **_seconds(rows),
         "steady": verdict.steady,
         "parts": parts(rows, verdict),
         "pacing_error_us": {"p50": pacing["p50"], "p99": pacing["p99"]} if pacing else None,
@@ -84,6 +83,11 @@ def summarise(
         "kind_latency_us": figures.get("kind_latency_us"),  # of YCSB's phases
         **_bytes(arm, figures),
     }
+
+
+def _seconds(rows: Sequence[Row]) -> Document:
+    """How even a run was, second by second."""
+    return {"zero_seconds": zero_seconds(rows), "slowest_second_share": slowest_second_share(rows)}
 
 
 def _engine(arm: Arm, result: Document) -> Document:

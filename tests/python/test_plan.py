@@ -375,5 +375,5 @@ def test_native_errors_name_the_plans_keys(target: str, said: str, of_a_plan: st
 def test_a_share_of_an_earlier_rate_is_told_to_the_native_side(plan_file: Path) -> None:
     arm = load_plan(write(plan_file, PLAN + OPEN + "rate_share = 0.9\n")).arms[0]
     first, second = arm.request(Path("here"), 1)["phases"]
-    assert "rate_of" not in first
+    assert (first["rate_of"], first["rate_share"]) == ("", None)
     assert (second["rate_of"], second["rate_share"], second["rate_ops_s"]) == ("fill", 0.9, None)
