@@ -57,6 +57,9 @@ void read_namespaces(Bytes& in, SsdConfig& c) {
   n.core_mb_s = in.one_of({0.0, 500.0});
   n.compaction_runs = in.one_of({0U, 2U, 4U});
   n.kv_share = in.one_of({0.9, 0.6, 0.3, 0.1});
+  n.retrieve_offset = in.below(2) == 0;
+  n.batch_retrieve_keys = in.one_of({0U, 2U, 4U});
+  n.core_batch_key_ns = in.below(static_cast<std::uint32_t>(n.core_pair_ns) + 1);
   // A drive that is too small for it goes without.
   if (problem(c)) n = NamespacesConfig();
 }
@@ -207,7 +210,8 @@ class Case {
     c.op = what < 130   ? Opcode::kv_store
            : what < 160 ? Opcode::kv_batch_store
            : what < 190 ? Opcode::kv_delete
-           : what < 210 ? Opcode::kv_retrieve
+           : what < 205 ? Opcode::kv_retrieve
+           : what < 210 ? Opcode::kv_batch_retrieve
            : what < 220 ? Opcode::kv_exist
            : what < 228 ? Opcode::kv_list
            : what < 236 ? Opcode::kv_iterate
@@ -220,6 +224,10 @@ class Case {
     c.buffer_bytes = in_.below(30000);
     for (std::uint32_t i = 0; c.op == Opcode::kv_batch_store && i < 1 + what % 5U; ++i) {
       c.pairs.push_back({key(), in_.below(config_.namespaces.vml_bytes + 1)});
+    }
+    if (c.op == Opcode::kv_retrieve && what % 2 == 0) c.offset_bytes = in_.below(30000);
+    for (std::uint32_t i = 0; c.op == Opcode::kv_batch_retrieve && i < what % 6U; ++i) {
+      c.parts.push_back({key(), what % 2 == 0 ? in_.below(30000) : 0, in_.below(30000)});
     }
     if (c.op == Opcode::kv_store) host_bytes_ += c.pair.key.size + std::uint64_t{c.pair.value_bytes};
     for (const KvPair& pair : c.pairs) host_bytes_ += pair.key.size + std::uint64_t{pair.value_bytes};
@@ -250,6 +258,14 @@ class Case {
         return;
       case Outcome::kv_invalid_value_size:
       case Outcome::kv_invalid_key_size:
+        return;
+      case Outcome::kv_invalid_field:
+        if (c.op == Opcode::kv_retrieve && (c.offset_bytes == 0 || config_.namespaces.retrieve_offset))
+          wrong("no field");
+        if (c.op != Opcode::kv_retrieve && c.op != Opcode::kv_batch_retrieve) wrong("no field of it can be invalid");
+        return;
+      case Outcome::kv_invalid_opcode:
+        if (c.op != Opcode::kv_batch_retrieve || config_.namespaces.batch_retrieve_keys > 0) wrong("the drive has it");
         return;
       default:
         wrong("not one of its own");

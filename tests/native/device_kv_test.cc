@@ -37,6 +37,9 @@ ssd::SsdConfig kv_drive(std::uint32_t namespaces = 1) {
   config.namespaces.core_command_ns = 2'000;
   config.namespaces.core_pair_ns = 1'000;
   config.namespaces.core_scan_pair_ns = 500;
+  config.namespaces.retrieve_offset = true;
+  config.namespaces.batch_retrieve_keys = 8;
+  config.namespaces.core_batch_key_ns = 700;
   return config;
 }
 
@@ -91,6 +94,38 @@ std::string value_of(std::uint64_t number, std::size_t size) {
   return std::string(size, static_cast<char>('a' + number % 26)) + std::to_string(number);
 }
 
+// A batch retrieve of random parts, and a retrieve of each.
+void check_parts(KvQueue& queue, const Pairs& held, ssd::Random& random) {
+  std::vector<std::string> keys(1 + random.below(8));
+  for (std::string& key : keys) key = key_of(random.below(170));
+  std::vector<KvViewPart> parts;
+  for (const std::string& key : keys) {
+    parts.push_back(
+        {key, static_cast<std::uint32_t>(random.below(7000)), static_cast<std::uint32_t>(random.below(7000))});
+  }
+  KvIo io = command(Opcode::kv_batch_retrieve);
+  io.parts = parts;
+  const KvDone together = perform(queue, io);
+  ASSERT_EQ(together.outcome, Outcome::success);
+  ASSERT_EQ(together.found.size(), parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    KvIo alone = command(Opcode::kv_retrieve, keys[i]);
+    alone.offset_bytes = parts[i].offset_bytes;
+    alone.buffer_bytes = parts[i].buffer_bytes;
+    const KvDone one = perform(queue, alone);
+    const auto at = held.find(keys[i]);
+    const std::string value = at == held.end() ? "" : at->second;
+    const std::size_t from = std::min<std::size_t>(parts[i].offset_bytes, value.size());
+    const Outcome expected = at == held.end() ? Outcome::kv_key_does_not_exist : Outcome::success;
+    ASSERT_EQ(one.outcome, expected);
+    ASSERT_EQ(together.found[i].outcome, expected);
+    ASSERT_EQ(one.value_bytes, value.size());
+    ASSERT_EQ(together.found[i].value_bytes, value.size());
+    ASSERT_EQ(one.bytes, value.substr(from, parts[i].buffer_bytes));
+    ASSERT_EQ(together.found[i].bytes, one.bytes);
+  }
+}
+
 // Random commands, checked against an ordered map.
 void churn(KvQueue& queue, Pairs& held, std::uint64_t seed, int commands) {
   ssd::Random random(seed);
@@ -118,6 +153,8 @@ void churn(KvQueue& queue, Pairs& held, std::uint64_t seed, int commands) {
       io.range = {ssd::KvKey(key), ssd::KvKey(key_of(120)), false};
       ASSERT_EQ(perform(queue, io).outcome, Outcome::success);
       for (auto at = held.lower_bound(key); at != held.end() && at->first < key_of(120);) at = held.erase(at);
+    } else if (what < 18) {
+      check_parts(queue, held, random);
     } else {
       const KvDone found = perform(queue, command(Opcode::kv_retrieve, key));
       ASSERT_EQ(found.outcome == Outcome::success, held.contains(key));
@@ -237,6 +274,58 @@ TEST(KvNamespace, RefusalsChangeNothing) {
   EXPECT_EQ(space->stored_bytes(), 9U);
 }
 
+TEST(KvNamespace, ADriveWithoutAnExtensionSaysSoAndRefusesIt) {
+  for (const bool has_offset : {false, true}) {
+    for (const std::uint32_t most : {0U, 2U}) {
+      ssd::SsdConfig config = kv_drive();
+      config.namespaces.retrieve_offset = has_offset;
+      config.namespaces.batch_retrieve_keys = most;
+      const auto drive = make_simulated(ssd::Ssd(config, 1));
+      const auto space = opened(*drive);
+      EXPECT_EQ(space->info().retrieve_offset, has_offset);
+      EXPECT_EQ(space->info().batch_retrieve_keys, most);
+      const auto queue = space->open_queue();
+      perform(*queue, command(Opcode::kv_store, "key", "value"));
+      KvIo part = command(Opcode::kv_retrieve, "key");
+      part.offset_bytes = 2;
+      const KvDone one = perform(*queue, part);
+      EXPECT_EQ(one.outcome, has_offset ? Outcome::success : Outcome::kv_invalid_field);
+      EXPECT_EQ(one.bytes, has_offset ? "lue" : "");
+      const auto batch = [&](std::size_t keys) {
+        const std::vector<KvViewPart> parts(keys, {"key", 0, 100});
+        KvIo io = command(Opcode::kv_batch_retrieve);
+        io.parts = parts;
+        return perform(*queue, io);
+      };
+      const KvDone two = batch(2);
+      EXPECT_EQ(two.outcome, most == 0 ? Outcome::kv_invalid_opcode : Outcome::success);
+      EXPECT_EQ(two.fault, Fault::none);
+      EXPECT_EQ(two.found.size(), most);
+      const KvDone three = batch(3);
+      EXPECT_EQ(three.outcome, most == 0 ? Outcome::kv_invalid_opcode : Outcome::kv_invalid_field);
+      EXPECT_TRUE(three.found.empty());
+      EXPECT_EQ(scanned(*queue), (Pairs{{"key", "value"}}));
+    }
+  }
+}
+
+TEST(KvNamespace, KeysOfABatchThatAreTooLongAreRefusedAndNotCutOff) {
+  const auto drive = simulated();
+  const auto space = opened(*drive);
+  const auto queue = space->open_queue();
+  const std::string longest(16, 'k');
+  perform(*queue, command(Opcode::kv_store, longest, "value"));
+  const std::string too_long = longest + "k";
+  for (const std::string_view other : {std::string_view(too_long), std::string_view()}) {
+    const std::vector<KvViewPart> parts = {{longest, 0, 100}, {other, 0, 100}};
+    KvIo io = command(Opcode::kv_batch_retrieve);
+    io.parts = parts;
+    const KvDone done = perform(*queue, io);
+    EXPECT_EQ(done.outcome, Outcome::kv_invalid_key_size);
+    EXPECT_TRUE(done.found.empty());
+  }
+}
+
 TEST(KvNamespace, ManyAtOnceFromManyThreadsInRealTimeReplayInVirtualTime) {
   const auto drive = make_paced(ssd::Ssd(kv_drive(), 1), 1.0);
   const auto space = opened(*drive);
@@ -259,6 +348,11 @@ TEST(KvNamespace, ManyAtOnceFromManyThreadsInRealTimeReplayInVirtualTime) {
         for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(done[i].outcome, Outcome::success);
       }
       for (const std::string& key : keys) ASSERT_EQ(perform(*queue, command(Opcode::kv_retrieve, key)).bytes, value);
+      std::vector<KvViewPart> parts;
+      for (std::size_t i = 0; i < 8; ++i) parts.push_back({keys[i * 7], 1000, 5000});
+      KvIo batch = command(Opcode::kv_batch_retrieve);
+      batch.parts = parts;
+      for (const KvFound& one : perform(*queue, batch).found) ASSERT_EQ(one.bytes, value.substr(1000));
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -286,12 +380,18 @@ TEST(KvNamespace, AFaultOnTheWayIsNeitherAnAnswerNorAChange) {
   const auto drive = simulated();
   FaultyDevice faulty(*drive, [](const Io& io) {
     IoFault injected;
-    if (io.op == Opcode::kv_store) injected.fault = Fault::io_error;
+    if (io.op == Opcode::kv_store || io.op == Opcode::kv_batch_retrieve) injected.fault = Fault::io_error;
     return injected;
   });
   auto space = KvNamespace::open(*drive, 0, "", &faulty);
   ASSERT_TRUE(space) << space.status().message();
   const auto queue = (*space)->open_queue();
+  const std::vector<KvViewPart> parts = {{"k", 0, 10}};
+  KvIo batch = command(Opcode::kv_batch_retrieve);
+  batch.parts = parts;
+  const KvDone unanswered = perform(*queue, batch);
+  EXPECT_EQ(unanswered.fault, Fault::io_error);
+  EXPECT_TRUE(unanswered.found.empty());
   const KvDone done = perform(*queue, command(Opcode::kv_store, "k", "v"));
   EXPECT_EQ(done.fault, Fault::io_error);
   EXPECT_TRUE(scanned(*queue).empty());

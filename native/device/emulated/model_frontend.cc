@@ -22,7 +22,10 @@ Fault fault_of(ssd::Outcome outcome) {
     case ssd::Outcome::kv_invalid_value_size:
     case ssd::Outcome::kv_invalid_key_size:
     case ssd::Outcome::kv_invalid_namespace:
+    case ssd::Outcome::kv_invalid_field:
       return Fault::bad_input;
+    case ssd::Outcome::kv_invalid_opcode:
+      return Fault::not_supported;
     case ssd::Outcome::kv_key_does_not_exist:  // results, not failures
     case ssd::Outcome::kv_key_exists:
       return Fault::none;

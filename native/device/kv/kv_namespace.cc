@@ -69,8 +69,9 @@ Result<std::unique_ptr<KvNamespace>> KvNamespace::open(EmulatedDevice& drive, st
   const ssd::NamespacesConfig& config = flash->config().namespaces;
   opened->front_ = front != nullptr ? front : &drive;
   opened->index_ = index;
-  opened->info_ = {config.kml_bytes, config.vml_bytes, config.memtable_bytes,
-                   flash->layout().kv_units * flash->config().geometry.mapping_unit_bytes};
+  opened->info_ = {config.kml_bytes,       config.vml_bytes,
+                   config.memtable_bytes,  flash->layout().kv_units * flash->config().geometry.mapping_unit_bytes,
+                   config.retrieve_offset, config.batch_retrieve_keys};
   auto contents = KvContents::open(path, opened->info_.capacity_bytes, config.memtable_bytes);
   if (!contents) return contents.status();
   opened->contents_ = std::move(*contents);
@@ -133,6 +134,8 @@ Status KvQueue::submit(std::span<const KvIo> ios) {
     c.pair = {key_of(io.key), length_of(io.value)};
     c.range = io.range;
     c.buffer_bytes = io.buffer_bytes;
+    c.offset_bytes = io.offset_bytes;
+    for (const KvViewPart& part : io.parts) c.parts.push_back({key_of(part.key), part.offset_bytes, part.buffer_bytes});
     for (const KvView& pair : io.pairs) c.pairs.push_back({key_of(pair.key), length_of(pair.value)});
     if (unused_.empty()) {
       unused_.push_back(static_cast<std::uint32_t>(commands_.size()));
@@ -200,7 +203,7 @@ std::size_t KvQueue::reap(std::span<KvDone> done, std::size_t at_least) {
 // Applies the drive's outcome to the contents. REQUIRES: the namespace's lock is held
 KvDone KvQueue::done_of(InFlight& command, const Done& below) {
   const KvIo& io = command.io;
-  KvDone done{io.tag, below.submitted, below.completed, below.outcome, Fault::none, 0, {}};
+  KvDone done{io.tag, below.submitted, below.completed, below.outcome, Fault::none, 0, {}, {}};
   const bool is_refused = below.outcome != Outcome::success;
   // A fault that the drive's outcome does not explain comes from a layer above the drive.
   if (!is_refused) done.fault = below.fault;
@@ -227,17 +230,36 @@ KvDone KvQueue::done_of(InFlight& command, const Done& below) {
     case Opcode::kv_reset:
       contents.remove_range(io.range);
       break;
+    default:
+      answer_reads(io, done);
+      break;
+  }
+  return done;
+}
+
+// REQUIRES: the namespace's lock is held
+void KvQueue::answer_reads(const KvIo& io, KvDone& done) const {
+  const KvContents& contents = *of_.contents_;
+  // A key that is not there was deleted since the drive read it, or never was there.
+  const auto part_of = [&contents](const KvViewPart& part) {
+    const auto at = contents.index().find(KvKey(part.key));
+    if (at == contents.index().end()) return KvFound{Outcome::kv_key_does_not_exist, 0, {}};
+    const std::string_view value = contents.value(at->second);
+    const std::size_t from = std::min<std::size_t>(part.offset_bytes, value.size());
+    return KvFound{Outcome::success, at->second.value_bytes, std::string(value.substr(from, part.buffer_bytes))};
+  };
+  switch (io.op) {
     case Opcode::kv_retrieve:
     case Opcode::kv_exist: {
-      const auto found = contents.index().find(KvKey(io.key));
-      if (found == contents.index().end()) {  // deleted since the drive read it
-        done.outcome = Outcome::kv_key_does_not_exist;
-      } else if (io.op == Opcode::kv_retrieve) {
-        done.value_bytes = found->second.value_bytes;
-        done.bytes = contents.value(found->second).substr(0, io.buffer_bytes);
-      }
+      KvFound one = part_of({io.key, io.offset_bytes, io.op == Opcode::kv_exist ? 0 : io.buffer_bytes});
+      done.outcome = one.outcome;
+      if (io.op == Opcode::kv_retrieve) done.value_bytes = one.value_bytes;
+      done.bytes = std::move(one.bytes);
       break;
     }
+    case Opcode::kv_batch_retrieve:
+      for (const KvViewPart& part : io.parts) done.found.push_back(part_of(part));
+      break;
     default: {
       const bool keys_only = io.op == Opcode::kv_list;
       const std::uint32_t most =
@@ -250,7 +272,6 @@ KvDone KvQueue::done_of(InFlight& command, const Done& below) {
       break;
     }
   }
-  return done;
 }
 
 Result<KvDone> run(KvQueue& queue, const KvIo& io) {

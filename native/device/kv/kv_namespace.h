@@ -1,5 +1,6 @@
 // A key-value namespace of an emulated drive, with contents. Commands have the names, limits and status codes of the
-// NVMe key-value command set and of a vendor extension to it (batch store, iterate, bulk scan, reset).
+// NVMe key-value command set and of vendor extensions to it: batch store, iterate, bulk scan, reset; and where the
+// drive's preset has them (Info), a retrieve from the middle of a value, and a batch retrieve.
 // ssd/interface/kv_command.h has the sources.
 //
 // The model decides how and when a command completes, and the contents follow it. A change takes effect in the contents
@@ -18,12 +19,27 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "device/emulated/emulated.h"
 #include "device/kv/kv_contents.h"
 
 namespace spillway::device {
+
+// A part of a value, as a batch retrieve asks for it.
+struct KvViewPart {
+  std::string_view key;
+  std::uint32_t offset_bytes = 0;
+  std::uint32_t buffer_bytes = 0;
+};
+
+// What a batch retrieve returns for one of its keys.
+struct KvFound {
+  ssd::Outcome outcome = ssd::Outcome::success;  // or kv_key_does_not_exist
+  std::uint32_t value_bytes = 0;                 // length of the value, even if the buffer is shorter
+  std::string bytes;
+};
 
 // A key-value command. The memory to which it points must not change until the command is reaped.
 struct KvIo {
@@ -36,6 +52,8 @@ struct KvIo {
   std::span<const KvView> pairs;                        // batch store: stores all of them or none
   ssd::KvRange range;                                   // list, iterate, bulk scan, reset
   std::uint32_t buffer_bytes = 0;                       // retrieve, list, iterate: the most bytes to return
+  std::uint32_t offset_bytes = 0;                       // retrieve: where in the value; needs Info::retrieve_offset
+  std::span<const KvViewPart> parts;                    // batch retrieve: at most Info::batch_retrieve_keys
 };
 
 struct KvDone {
@@ -47,9 +65,10 @@ struct KvDone {
   // The command has no outcome: the host's file system failed, or a fault was injected. It may have taken effect.
   Fault fault = Fault::none;
   std::uint32_t value_bytes = 0;  // retrieve: length of the value, even if the buffer is shorter
-  // retrieve: the part of the value that fits the buffer. list, iterate, bulk scan: pairs in order (for_each_pair);
-  // none if the range has no more.
+  // retrieve: the part of the value from the offset on that fits the buffer. list, iterate, bulk scan: pairs in order
+  // (for_each_pair); none if the range has no more.
   std::string bytes;
+  std::vector<KvFound> found;  // batch retrieve: for each part, in their order
 };
 
 // Calls `each` for the pairs of a list (whose values are empty), an iterate or a bulk scan. False if the bytes are not
@@ -81,6 +100,7 @@ class KvQueue {
   };
   void stage(InFlight& command);
   KvDone done_of(InFlight& command, const Done& below);
+  void answer_reads(const KvIo& io, KvDone& done) const;
   Status store(InFlight& command, std::span<const KvView> pairs);
 
   KvNamespace& of_;
@@ -107,6 +127,10 @@ class KvNamespace {
     std::uint32_t vml_bytes = 0;
     std::uint32_t batch_bytes = 0;     // the most for one batch store, including kPairHeaderBytes for each pair
     std::uint64_t capacity_bytes = 0;  // of flash; includes pairs' headers
+    // Vendor extensions. A command that the drive does not have is refused with kv_invalid_opcode, a field with
+    // kv_invalid_field.
+    bool retrieve_offset = false;
+    std::uint32_t batch_retrieve_keys = 0;  // the most in a command; 0: no batch retrieve
   };
   const Info& info() const { return info_; }
   std::uint64_t stored_bytes() const;  // of the pairs in it, with their headers

@@ -20,6 +20,11 @@ Nanos bytes_ns(std::uint64_t bytes, double mb_s) {
 // Whether the command transfers data to the host.
 bool reads(Opcode op) { return op == Opcode::read || ssd::is_kv_read(op); }
 
+// Bytes to the host, of a completed command that says `kv_bytes`.
+std::uint32_t transferred_bytes(const ssd::KvCommand& c, std::uint32_t kv_bytes) {
+  return c.op == Opcode::kv_retrieve ? ssd::part_bytes(kv_bytes, c.offset_bytes, c.buffer_bytes) : kv_bytes;
+}
+
 }  // namespace
 
 DriveModel::DriveModel(ssd::Ssd flash)
@@ -151,7 +156,7 @@ void DriveModel::run_until(Nanos now) {
         Slot& s = slots_[slot];
         s.outcome = completion.outcome;
         s.kv_bytes = completion.kv_bytes;
-        if (s.kv && reads(s.command.op)) s.command.lba_count = lbas_of(completion.kv_bytes);
+        if (s.kv && reads(s.command.op)) s.command.lba_count = lbas_of(transferred_bytes(*s.kv, completion.kv_bytes));
         const HostStack& stack = layers_.host_stack;
         const bool is_read = reads(s.command.op);
         const Nanos copy = is_read ? bytes_ns(bytes_of(s.command), stack.read_copy_mb_s) : 0;

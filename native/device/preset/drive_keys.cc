@@ -75,6 +75,9 @@ std::vector<DriveKey> namespace_keys(ssd::NamespacesConfig& namespaces) {
       {"namespaces.core_pair_ns", &namespaces.core_pair_ns},
       {"namespaces.core_scan_pair_ns", &namespaces.core_scan_pair_ns},
       {"namespaces.core_mb_s", &namespaces.core_mb_s},
+      {"namespaces.retrieve_offset", &namespaces.retrieve_offset},
+      {"namespaces.batch_retrieve_keys", &namespaces.batch_retrieve_keys},
+      {"namespaces.core_batch_key_ns", &namespaces.core_batch_key_ns},
       {"namespaces.compaction_runs", &namespaces.compaction_runs},
   };
 }

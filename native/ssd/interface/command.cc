@@ -21,6 +21,10 @@ std::uint8_t nvme_status(Outcome outcome) {
       return 0x89;
     case Outcome::kv_invalid_namespace:
       return 0x0B;
+    case Outcome::kv_invalid_opcode:
+      return 0x01;
+    case Outcome::kv_invalid_field:
+      return 0x02;
   }
   return 0x06;  // internal error
 }

@@ -26,13 +26,14 @@ enum class Opcode : std::uint8_t {
   kv_batch_store,
   kv_iterate,
   kv_bulk_scan,
-  kv_reset
+  kv_reset,
+  kv_batch_retrieve
 };
 inline bool is_kv(Opcode op) { return op >= Opcode::kv_store; }
 // Whether data crosses the link with the answer, not with the command.
 inline bool is_kv_read(Opcode op) {
   return op == Opcode::kv_retrieve || op == Opcode::kv_exist || op == Opcode::kv_list || op == Opcode::kv_iterate ||
-         op == Opcode::kv_bulk_scan;
+         op == Opcode::kv_bulk_scan || op == Opcode::kv_batch_retrieve;
 }
 
 struct Command {
@@ -57,6 +58,8 @@ enum class Outcome : std::uint8_t {
   kv_key_does_not_exist,
   kv_key_exists,
   kv_invalid_namespace,
+  kv_invalid_opcode,  // of a vendor extension that the drive does not have
+  kv_invalid_field,
 };
 // The NVMe status code: from 0x80 on specific to the command set (type 1), else generic. 0x85: invalid value size.
 // 0x86: invalid key size. Source: NVMe Key Value Command Set 1.0c
@@ -68,7 +71,8 @@ struct Completion {
   Nanos completed = 0;
   std::uint16_t queue = 0;
   Outcome outcome = Outcome::success;
-  std::uint32_t kv_bytes = 0;  // retrieve: length of the value; list, iterate, bulk scan: bytes transferred
+  // retrieve: length of the value; batch retrieve, list, iterate, bulk scan: bytes transferred
+  std::uint32_t kv_bytes = 0;
 };
 
 }  // namespace spillway::ssd

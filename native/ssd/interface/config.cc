@@ -346,11 +346,21 @@ Problem namespaces_problem(const SsdConfig& c) {
   }
   for (const auto& [key, ns] : {std::pair{"namespaces.core_command_ns", n.core_command_ns},
                                 std::pair{"namespaces.core_pair_ns", n.core_pair_ns},
-                                std::pair{"namespaces.core_scan_pair_ns", n.core_scan_pair_ns}}) {
+                                std::pair{"namespaces.core_scan_pair_ns", n.core_scan_pair_ns},
+                                std::pair{"namespaces.core_batch_key_ns", n.core_batch_key_ns}}) {
     if (ns < 0 || ns > 1'000'000'000) return ConfigProblem{key, "must be between 0 and 1000000000 ns"};
   }
   if (!(std::isfinite(n.core_mb_s) && n.core_mb_s >= 0)) {
     return ConfigProblem{"namespaces.core_mb_s", "must be 0 (no limit) or more"};
+  }
+  if (n.batch_retrieve_keys == 1 || n.batch_retrieve_keys > kMostBatchKeys) {
+    return ConfigProblem{"namespaces.batch_retrieve_keys",
+                         "must be 0 (no batch retrieve) or between 2 and " + number(kMostBatchKeys)};
+  }
+  if (n.batch_retrieve_keys > 0 && n.core_batch_key_ns > n.core_pair_ns) {
+    return ConfigProblem{"namespaces.core_batch_key_ns", "must be at most namespaces.core_pair_ns, " +
+                                                             number(static_cast<std::uint64_t>(n.core_pair_ns)) +
+                                                             ": a key of a batch costs no more than one of its own"};
   }
   if (n.compaction_runs == 1 || n.compaction_runs > 64) {
     return ConfigProblem{"namespaces.compaction_runs", "must be 0 (never) or between 2 and 64"};

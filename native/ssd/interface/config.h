@@ -139,6 +139,11 @@ struct NamespacesConfig {
   std::int64_t core_pair_ns = 15'000;
   std::int64_t core_scan_pair_ns = 5'000;
   double core_mb_s = 0;
+  // Vendor extensions (kv_command.h). A retrieve may begin in the middle of a value; flash is read for the part alone.
+  bool retrieve_offset = false;
+  // Most keys of a batch retrieve; 0: the drive has none. Each key takes the core this long, instead of core_pair_ns.
+  std::uint32_t batch_retrieve_keys = 0;
+  std::int64_t core_batch_key_ns = 10'000;
   // This many runs of a similar size are compacted into one. 0: no compaction (Fig 12).
   std::uint32_t compaction_runs = 0;
 };

@@ -70,7 +70,7 @@ struct Counters {
 struct KvCounters {
   std::uint64_t stores = 0;  // commands; a batch is one
   std::uint64_t stored_pairs = 0;
-  std::uint64_t retrieves = 0;
+  std::uint64_t retrieves = 0;  // values; a batch retrieve counts each of its keys
   std::uint64_t deletes = 0;
   std::uint64_t exists = 0;
   std::uint64_t lists = 0;

@@ -3,6 +3,9 @@
 // Names, limits and status codes are those of the NVMe Key Value Command Set (rev 1.0c): store, retrieve, delete,
 // exist, list; KML, VML. What the accelerator needs beyond that standard is a *vendor extension*, as KVAccel and
 // KV-SSDs with iterators have it (K8, K15): batch store, iterate, bulk scan in chunks of 512 KiB, reset.
+//
+// Two more extensions are of this project alone, and a drive has them only if its preset says so: a retrieve from the
+// middle of a value (namespaces.retrieve_offset), and a batch retrieve (namespaces.batch_retrieve_keys).
 #pragma once
 
 #include <algorithm>
@@ -20,6 +23,8 @@ namespace spillway::ssd {
 inline constexpr std::uint32_t kMaxKeyBytes = 16;  // NVMe-KV: the command itself contains the key
 // Most bytes that one bulk scan or one iterate transfers. Source: KVAccel, V-E: the largest DMA of its board (K8)
 inline constexpr std::uint32_t kScanChunkBytes = 512 * 1024;
+// Most keys of a batch retrieve that a drive can offer: their list, of 24 bytes each, fits a page of 4 KiB.
+inline constexpr std::uint32_t kMostBatchKeys = 128;
 // In a run and in a scan, a pair follows the lengths of its key and of its value.
 inline constexpr std::uint32_t kPairHeaderBytes = 8;
 
@@ -64,6 +69,21 @@ constexpr std::uint64_t kv_reserve_units(std::uint64_t units) { return units / 6
 
 enum class KvCondition : std::uint8_t { none, only_if_exists, only_if_not_exists };
 
+// Vendor extension: a part of a value, as a batch retrieve asks for it.
+struct KvPart {
+  KvKey key;
+  std::uint32_t offset_bytes = 0;  // where in the value it begins. Other than 0: only with namespaces.retrieve_offset
+  std::uint32_t buffer_bytes = 0;  // the host's buffer for it
+};
+
+// How much of a value a retrieve returns: nothing if the offset is at its end or beyond it.
+constexpr std::uint32_t part_bytes(std::uint32_t value_bytes, std::uint32_t offset_bytes, std::uint32_t buffer_bytes) {
+  return offset_bytes < value_bytes ? std::min(value_bytes - offset_bytes, buffer_bytes) : 0;
+}
+
+// In the answer to a batch retrieve, each part follows its key's status and the length of the value.
+inline constexpr std::uint32_t kPartHeaderBytes = 8;
+
 // A command to a key-value namespace.
 struct KvCommand {
   std::uint64_t tag = 0;
@@ -75,7 +95,9 @@ struct KvCommand {
   KvPair pair;                                // store: both; retrieve, delete, exist: its key
   KvRange range;                   // list, iterate, bulk scan: answered from its first key on; reset: what is removed
   std::uint32_t buffer_bytes = 0;  // the host's buffer for a retrieve, list or iterate
+  std::uint32_t offset_bytes = 0;  // vendor extension: a retrieve returns the value from here on
   std::vector<KvPair> pairs;       // batch store: stores all of them or none
+  std::vector<KvPart> parts;       // batch retrieve; keys that do not exist have an answer of their own
 };
 
 }  // namespace spillway::ssd

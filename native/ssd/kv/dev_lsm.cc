@@ -19,12 +19,23 @@ DevLsm::Run& DevLsm::new_run(std::list<Run>::iterator before, RunState state) {
 // --- Look-ups
 
 void DevLsm::add_units_of(const KvKey& key, const Location& location, std::vector<UnitRange>& ranges) const {
-  const std::uint64_t bytes = std::uint64_t{kPairHeaderBytes} + key.size + location.value_bytes;
-  std::uint64_t begin = location.position / unit_bytes_;
+  add_units(*location.run, location.position, std::uint64_t{kPairHeaderBytes} + key.size + location.value_bytes,
+            ranges);
+}
+
+void DevLsm::add_units_of_part(const KvKey& key, const Location& location, std::uint32_t offset_bytes,
+                               std::uint32_t part_bytes, std::vector<UnitRange>& ranges) const {
+  if (part_bytes == 0) return;
+  add_units(*location.run, location.position + kPairHeaderBytes + key.size + offset_bytes, part_bytes, ranges);
+}
+
+// Units of `bytes` of the run from byte `from` on.
+void DevLsm::add_units(const Run& run, std::uint64_t from, std::uint64_t bytes, std::vector<UnitRange>& ranges) const {
+  std::uint64_t begin = from / unit_bytes_;
   // Pairs of a compaction's output without units are still in DRAM.
-  const std::uint64_t end = std::min((location.position + bytes - 1) / unit_bytes_ + 1, location.run->units);
+  const std::uint64_t end = std::min((from + bytes - 1) / unit_bytes_ + 1, run.units);
   std::uint64_t before = 0;  // units in the extents before
-  for (const UnitRange& extent : location.run->extents) {
+  for (const UnitRange& extent : run.extents) {
     if (begin >= end) return;
     if (begin < before + extent.count) {
       const auto first = static_cast<std::uint32_t>(extent.first + (begin - before));

@@ -81,6 +81,10 @@ class DevLsm {
   // Appends the units that hold this pair. Extends the last of `ranges` if they follow it. REQUIRES: !in_dram
   void add_units_of(const KvKey& key, const Location& location, std::vector<UnitRange>& ranges) const;
 
+  // The same for `part_bytes` of its value from `offset_bytes` on; none if there are no such bytes.
+  void add_units_of_part(const KvKey& key, const Location& location, std::uint32_t offset_bytes,
+                         std::uint32_t part_bytes, std::vector<UnitRange>& ranges) const;
+
   // --- Writes
   // Whether the memtable has room for `bytes` more, of pairs with their headers.
   enum class MemtableRoom : std::uint8_t { available, after_switch, none };
@@ -132,6 +136,7 @@ class DevLsm {
   std::optional<std::string> audit(const std::function<bool(std::uint32_t unit)>& is_written) const;
 
  private:
+  void add_units(const Run& run, std::uint64_t from, std::uint64_t bytes, std::vector<UnitRange>& ranges) const;
   std::uint64_t units_of(std::uint64_t bytes) const { return (bytes + unit_bytes_ - 1) / unit_bytes_; }
   void forget(Index::iterator entry);
   void free_dead_runs();

@@ -70,9 +70,13 @@ std::optional<Outcome> KvController::refusal(const Request& r) const {
     case Opcode::kv_store:
       return bad_pair(c.pair);
     case Opcode::kv_retrieve:
+      if (c.offset_bytes != 0 && !config_.retrieve_offset) return Outcome::kv_invalid_field;
+      return bad_pair({c.pair.key, 0});
     case Opcode::kv_delete:
     case Opcode::kv_exist:
       return bad_pair({c.pair.key, 0});
+    case Opcode::kv_batch_retrieve:
+      return refusal_of_parts(c.parts);
     case Opcode::kv_batch_store: {
       std::uint64_t bytes = 0;
       for (const KvPair& pair : c.pairs) {
@@ -91,6 +95,20 @@ std::optional<Outcome> KvController::refusal(const Request& r) const {
   }
 }
 
+std::optional<Outcome> KvController::refusal_of_parts(std::span<const KvPart> parts) const {
+  if (config_.batch_retrieve_keys == 0) return Outcome::kv_invalid_opcode;
+  if (parts.empty() || parts.size() > config_.batch_retrieve_keys) return Outcome::kv_invalid_field;
+  std::uint64_t bytes = 0;
+  for (const KvPart& part : parts) {
+    if (part.key.size == 0 || part.key.size > config_.kml_bytes) return Outcome::kv_invalid_key_size;
+    if (part.offset_bytes != 0 && !config_.retrieve_offset) return Outcome::kv_invalid_field;
+    bytes += std::uint64_t{kPartHeaderBytes} + part.buffer_bytes;
+  }
+  // The answer crosses the link in one transfer.
+  if (bytes > kScanChunkBytes) return Outcome::kv_invalid_field;
+  return std::nullopt;
+}
+
 Nanos KvController::execute(Nanos now, std::uint32_t slot) {
   Request& r = requests_[slot];
   const Nanos parse = std::exchange(r.parsed, true) ? 0 : config_.core_command_ns;
@@ -107,6 +125,8 @@ Nanos KvController::execute(Nanos now, std::uint32_t slot) {
     case Opcode::kv_retrieve:
     case Opcode::kv_exist:
       return parse + retrieve(r);
+    case Opcode::kv_batch_retrieve:
+      return parse + retrieve_batch(r);
     case Opcode::kv_list:
     case Opcode::kv_iterate:
     case Opcode::kv_bulk_scan:
@@ -204,13 +224,38 @@ Nanos KvController::retrieve(Request& r) {
   }
   if (exist) return config_.core_pair_ns;
   r.result_bytes = found->second.value_bytes;
-  r.transfer_bytes = std::min(r.result_bytes, r.command.buffer_bytes);
-  if (lsm.in_dram(found->second)) {
-    ++kv_.answered_from_dram;
-  } else {
-    lsm.add_units_of(found->first, found->second, r.reads);
-  }
+  r.transfer_bytes = read_part(lsm, found, r.command.offset_bytes, r.command.buffer_bytes, r.reads);
   return config_.core_pair_ns + bytes_ns(r.transfer_bytes);
+}
+
+Nanos KvController::retrieve_batch(Request& r) {
+  const DevLsm& lsm = namespaces_[r.command.kv_namespace].lsm;
+  for (const KvPart& part : r.command.parts) {
+    ++kv_.retrieves;
+    r.transfer_bytes += kPartHeaderBytes;
+    const auto found = lsm.index().find(part.key);
+    if (found == lsm.index().end()) continue;
+    r.transfer_bytes += read_part(lsm, found, part.offset_bytes, part.buffer_bytes, r.reads);
+  }
+  r.result_bytes = r.transfer_bytes;
+  return config_.core_batch_key_ns * static_cast<Nanos>(r.command.parts.size()) + bytes_ns(r.transfer_bytes);
+}
+
+// Adds the flash to read for a part of a value. A drive without retrieve_offset reads the whole pair. Returns the bytes
+// of the part.
+std::uint32_t KvController::read_part(const DevLsm& lsm, DevLsm::Index::const_iterator found,
+                                      std::uint32_t offset_bytes, std::uint32_t buffer_bytes,
+                                      std::vector<UnitRange>& reads) {
+  const auto& [key, location] = *found;
+  const std::uint32_t bytes = part_bytes(location.value_bytes, offset_bytes, buffer_bytes);
+  if (lsm.in_dram(location)) {
+    ++kv_.answered_from_dram;
+  } else if (!config_.retrieve_offset) {
+    lsm.add_units_of(key, location, reads);
+  } else {
+    lsm.add_units_of_part(key, location, offset_bytes, bytes, reads);
+  }
+  return bytes;
 }
 
 // List, iterate and bulk scan: pairs in order while the buffer has room.

@@ -135,12 +135,16 @@ class KvController {
   Nanos store(Nanos now, Request& r, std::uint32_t slot);
   Nanos remove(Nanos now, Request& r, std::uint32_t slot);
   Nanos retrieve(Request& r);
+  Nanos retrieve_batch(Request& r);
+  std::uint32_t read_part(const DevLsm& lsm, DevLsm::Index::const_iterator found, std::uint32_t offset_bytes,
+                          std::uint32_t buffer_bytes, std::vector<UnitRange>& reads);
   Nanos scan(Request& r);
   Nanos reset(Nanos now, Request& r, std::uint32_t slot);
   Nanos flush_chunk(Namespace& ns);
   Nanos compact_chunk(Namespace& ns);
 
   std::optional<Outcome> refusal(const Request& r) const;
+  std::optional<Outcome> refusal_of_parts(std::span<const KvPart> parts) const;
   // False if the command has stalled or was refused.
   bool ensure_memtable_room(Nanos now, Request& r, std::uint32_t slot, std::uint64_t bytes, bool is_removal);
   void write_placed(Nanos now, Namespace& ns, Job& job, Work work);
