@@ -1,7 +1,8 @@
 // Range queries with data in both stores against RocksDB alone: Seek to a random key + 1024 Next (KVAccel's workload D,
 // K20: keys of 4 B, values of 4 KiB), on emulated Cosmos+ drives of a scaled capacity. Prints one JSON document.
 //
-//   bench_spill_scan [SCANS [KEYS [real]]]      default: 40 scans of each in each setup, 20000 keys
+//   bench_spill_scan [SCANS [KEYS [real|virtual [KEY=VALUE...]]]]     default: 40 scans of each in each setup, 20000
+//   keys, virtual time; KEY=VALUE: changes of the preset, for both databases, such as namespaces.retrieve_offset=true
 //
 // Both databases are given the same keys in the same random order; spillway::DB diverts the last of them and does not
 // bring them back. What is diverted is either new, so that each key is in one store as when a database is filled, or
@@ -225,6 +226,11 @@ int main(int argc, char** argv) {
   spec.preset = "cosmos-plus";
   spec.preset_dirs = device::default_preset_dirs();
   spec.set = {{"capacity.capacity_bytes", "2GiB"}, {"namespaces.kv_share", "0.2"}};
+  for (int i = 4; i < argc; ++i) {
+    const std::string change(argv[i]);
+    const std::size_t at = std::min(change.find('='), change.size());
+    spec.set[change.substr(0, at)] = change.substr(std::min(at + 1, change.size()));
+  }
   const auto drive = device::resolve(spec);
   if (!drive) {
     std::cerr << drive.status().message() << "\n";

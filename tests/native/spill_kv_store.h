@@ -46,7 +46,7 @@ class KvStoreTest : public ::testing::Test {
 
   // Like a new process: a new drive with the stored contents.
   std::unique_ptr<Store> open() {
-    drive_ = device::make_simulated(ssd::Ssd(kv_drive(), 1));
+    drive_ = device::make_simulated(ssd::Ssd(config_, 1));
     front_ = std::make_unique<device::FaultyDevice>(*drive_, [this](const device::Io& io) {
       while (io.op == device::Opcode::kv_batch_store && holds_) {
         is_held_ = true;
@@ -100,6 +100,7 @@ class KvStoreTest : public ::testing::Test {
     return bytes;
   }
 
+  ssd::SsdConfig config_ = kv_drive();
   TemporaryDirectory directory_;
   std::unique_ptr<device::EmulatedDevice> drive_;
   std::unique_ptr<device::Device> front_;

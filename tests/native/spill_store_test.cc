@@ -1,5 +1,5 @@
-// What every spill store promises (store.h), in the order of that header, tested for both: files in a directory, and a
-// drive's key-value namespace.
+// What every spill store promises (store.h), in the order of that header, tested for each: files in a directory, and a
+// drive's key-value namespace, with and without vendor extensions for reads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -75,10 +75,14 @@ class RegionDrive final : public StoreDrive {
 
 class KvDrive final : public StoreDrive {
  public:
+  // With a retrieve from the middle of a value and a batch retrieve, or without.
+  explicit KvDrive(bool has_extensions) : has_extensions_(has_extensions) {}
   std::unique_ptr<Store> open() override {
     ssd::SsdConfig config = device::small_drive();
     config.namespaces.kv_share = 0.25;
     config.namespaces.memtable_bytes = 256 * 1024;
+    config.namespaces.retrieve_offset = has_extensions_;
+    config.namespaces.batch_retrieve_keys = has_extensions_ ? 4 : 0;
     drive_ = device::make_simulated(ssd::Ssd(config, 1));
     fails_ = false;
     front_ = std::make_unique<device::FaultyDevice>(*drive_, [this](const device::Io& io) {
@@ -99,6 +103,7 @@ class KvDrive final : public StoreDrive {
   void set_failing(bool fails) override { fails_ = fails; }
 
  private:
+  const bool has_extensions_;
   const TemporaryDirectory scratch_;
   std::unique_ptr<device::EmulatedDevice> drive_;
   std::unique_ptr<device::Device> front_;
@@ -114,15 +119,16 @@ std::string made_record(std::size_t bytes, unsigned seed) {
   return record;
 }
 
-class EveryStore : public ::testing::TestWithParam<bool> {
+enum class StoreKind : std::uint8_t { region, key_value, key_value_with_extensions };
+
+class EveryStore : public ::testing::TestWithParam<StoreKind> {
  protected:
-  EveryStore() {
-    if (GetParam()) {
-      drive_ = std::make_unique<KvDrive>();
-    } else {
-      drive_ = std::make_unique<RegionDrive>();
-    }
+  EveryStore() : drive_(new_drive()) {}
+  static std::unique_ptr<StoreDrive> new_drive() {
+    if (!is_key_value()) return std::make_unique<RegionDrive>();
+    return std::make_unique<KvDrive>(GetParam() == StoreKind::key_value_with_extensions);
   }
+  static bool is_key_value() { return GetParam() != StoreKind::region; }
 
   // Opens like a new process, which recovers and keeps everything.
   Records reopen() {
@@ -179,8 +185,14 @@ class EveryStore : public ::testing::TestWithParam<bool> {
   std::pair<GenerationId, std::uint64_t> last_;  // of the last recovery
 };
 
-INSTANTIATE_TEST_SUITE_P(Both, EveryStore, ::testing::Bool(),
-                         [](const auto& kind) { return std::string(kind.param ? "KeyValue" : "Region"); });
+std::string name_of(const ::testing::TestParamInfo<StoreKind>& kind) {
+  if (kind.param == StoreKind::region) return "Region";
+  return kind.param == StoreKind::key_value ? "KeyValue" : "KeyValueWithExtensions";
+}
+INSTANTIATE_TEST_SUITE_P(All, EveryStore,
+                         ::testing::Values(StoreKind::region, StoreKind::key_value,
+                                           StoreKind::key_value_with_extensions),
+                         name_of);
 
 // --- recover, read, scan
 
@@ -247,8 +259,8 @@ TEST_P(EveryStore, WhatIsNotThereIsCorruption) {
   const std::uint64_t one = append("one");
   append("two");
   // A log is read on, into the record behind it; a key-value pair has no bytes behind its own.
-  EXPECT_EQ(read_status(1, one, 2, 2).ok(), !GetParam());
-  EXPECT_EQ(read_status(1, one, 2, 2).IsCorruption(), GetParam());
+  EXPECT_EQ(read_status(1, one, 2, 2).ok(), !is_key_value());
+  EXPECT_EQ(read_status(1, one, 2, 2).IsCorruption(), is_key_value());
   const std::uint64_t last = append(made_record(40'000, 1));
   EXPECT_TRUE(read_status(1, last, 39'999, 2).IsCorruption());
   EXPECT_TRUE(read_status(1, last, 80'000, 2).IsCorruption());
@@ -401,7 +413,7 @@ TEST_P(EveryStore, ALossOfPowerLeavesAPrefixWithAllThatWasSynced) {
   for (std::uint64_t seed = 0; seed < 16; ++seed) {
     SCOPED_TRACE(seed);
     store_.reset();  // must be destroyed before its drive
-    drive_ = GetParam() ? std::unique_ptr<StoreDrive>(std::make_unique<KvDrive>()) : std::make_unique<RegionDrive>();
+    drive_ = new_drive();
     reopen();
     Records all;
     std::size_t synced = 0;

@@ -58,6 +58,7 @@ KvCommands::Lane KvCommands::take_lane() const {
   std::vector<KvDone> done(lane.queue->pending());
   if (!done.empty()) lane.queue->reap(done, done.size());
   lane.keys.clear();
+  lane.parts.clear();
   return lane;
 }
 

@@ -41,10 +41,11 @@ class KvCommands {
   rocksdb::Status scan(PositionRange range, const std::function<bool(Position, std::string_view)>& each) const;
 
  private:
-  // A queue, and the keys of its pending commands, for which no thread may wait any more.
+  // A queue, and the keys and parts of its pending commands, for which no thread may wait any more.
   struct Lane {
     std::vector<PositionBytes> keys;
-    std::unique_ptr<device::KvQueue> queue;  // destroyed before its keys
+    std::vector<device::KvViewPart> parts;
+    std::unique_ptr<device::KvQueue> queue;  // destroyed before its keys and parts
   };
 
  public:
@@ -56,8 +57,9 @@ class KvCommands {
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
     device::KvQueue& queue() const { return *lane_.queue; }
-    // Memory for keys of commands, which outlives them.
+    // Memory for keys and parts of commands, which outlives them.
     std::vector<PositionBytes>& keys() { return lane_.keys; }
+    std::vector<device::KvViewPart>& parts() { return lane_.parts; }
 
    private:
     const KvCommands& commands_;
