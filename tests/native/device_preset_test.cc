@@ -129,11 +129,12 @@ TEST(Preset, RefusesInOneSentenceThatNamesTheKeyAndTheMend) {
       {"[capacity]\nspare_factor = 0.2\nover_provisioning = 0.25",
        "capacity.over_provisioning and spare_factor are two names for one thing; give one of them"},
       {"[namespaces]\nretrieve_offset = 1", "namespaces.retrieve_offset is 1; it takes true or false"},
-      {"[namespaces]\nbatch_retrieve_keys = 1",
+      {"[capacity]\ncapacity_bytes = \"1GiB\"\n[namespaces]\nbatch_retrieve_keys = 1",
        "namespaces.batch_retrieve_keys: must be 0 (no batch retrieve) or between 2 and 128"},
       {"[namespaces]\nbatch_retrieve_keys = -2",
        "namespaces.batch_retrieve_keys is -2; it takes a whole number from 0 to 4294967295"},
-      {"[namespaces]\nbatch_retrieve_keys = 8\ncore_pair_ns = 9000\ncore_batch_key_ns = 9001",
+      {"[capacity]\ncapacity_bytes = \"1GiB\"\n[namespaces]\nbatch_retrieve_keys = 8\ncore_pair_ns = "
+       "9000\ncore_batch_key_ns = 9001",
        "namespaces.core_batch_key_ns: must be at most namespaces.core_pair_ns, 9000: a key of a batch costs no more "
        "than one of its own"},
       {"gc = 1", "gc is 1; it takes a table: [gc]"},
