@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "spill/live/commit_role.h"
 #include "spill/store/drain_pacer.h"
 #include "spill/store/write_pacer.h"
 

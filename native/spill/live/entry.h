@@ -23,7 +23,7 @@ struct Location {
   std::uint32_t length = 0;
 };
 
-// Lives in its generation's arena, its key right behind it.
+// Lives in its generation's list of entries, its key right behind it.
 struct Entry {
   const Generation* generation = nullptr;
   Sequence sequence = 0;
@@ -34,8 +34,17 @@ struct Entry {
   Kind kind = Kind::put;
 
   std::string_view key() const { return {reinterpret_cast<const char*>(this + 1), key_bytes}; }
+  // With its key, and up to where another may begin.
+  std::size_t bytes() const {
+    return (sizeof(Entry) + key_bytes + alignof(Entry) - 1) / alignof(Entry) * alignof(Entry);
+  }
 };
-static_assert(sizeof(Entry) == 48, "the index bound counts on it: the checksum lies where there was padding");
+static_assert(sizeof(Entry) == 48, "the bytes of a key in memory count on it");
+
+// The key index has room for addresses of so many bits. Linux gives a process no others on x86-64 and on AArch64,
+// unless it asks for them. Sources: Documentation/arch/x86/x86_64/5level-paging.rst,
+// Documentation/arch/arm64/memory.rst.
+inline constexpr unsigned kEntryAddressBits = 48;
 
 // By column family, then the family's comparator, then the newest first.
 class EntryOrder {

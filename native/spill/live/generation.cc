@@ -1,12 +1,8 @@
 #include "spill/live/generation.h"
 
-#include <cstring>
-#include <new>
 #include <utility>
 
 namespace spillway::spill {
-
-static_assert(alignof(Entry) <= Arena::kAlignment);
 
 Generation::Generation(GenerationId id, const ColumnFamilies& families, std::function<void(GenerationId)> on_last_use)
     : id_(id), on_last_use_(std::move(on_last_use)), entries_(families), tombstones_(families) {}
@@ -22,22 +18,19 @@ void Generation::has_some_of(std::uint32_t column_family) {
 
 const Entry* Generation::add(std::uint32_t column_family, std::string_view key, Sequence sequence, Kind kind,
                              const Location& value, std::uint32_t value_checksum) {
-  std::byte* const place = arena_.allocate(sizeof(Entry) + key.size());
-  const Entry* const entry = new (place) Entry{.generation = this,
-                                               .sequence = sequence,
-                                               .value = value,
-                                               .column_family = column_family,
-                                               .key_bytes = static_cast<std::uint32_t>(key.size()),
-                                               .value_checksum = value_checksum,
-                                               .kind = kind};
-  if (!key.empty()) std::memcpy(place + sizeof(Entry), key.data(), key.size());
   const Entry* const before = entries_.newest();
   if (before == nullptr || before->column_family != column_family) has_some_of(column_family);
   key_bytes_.fetch_add(key.size(), std::memory_order_relaxed);
   user_bytes_.fetch_add(key.size() + (kind == Kind::put ? value.length : 0), std::memory_order_relaxed);
   last_sequence_.store(sequence, std::memory_order_release);
-  entries_.append(entry);
-  return entry;
+  return entries_.append({.generation = this,
+                          .sequence = sequence,
+                          .value = value,
+                          .column_family = column_family,
+                          .key_bytes = static_cast<std::uint32_t>(key.size()),
+                          .value_checksum = value_checksum,
+                          .kind = kind},
+                         key);
 }
 
 void Generation::add(RangeTombstone tombstone) {

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "spill/live/arena.h"
 #include "spill/live/column_families.h"
 #include "spill/live/commit_role.h"
 #include "spill/live/entry.h"
@@ -82,9 +81,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   Tally tally(std::optional<std::uint32_t> column_family) const;                            // without one: of all
   std::uint64_t user_bytes() const { return user_bytes_.load(std::memory_order_relaxed); }  // keys and values
   std::uint64_t key_bytes() const { return key_bytes_.load(std::memory_order_relaxed); }    // of the entries
-  std::uint64_t memory_bytes() const {
-    return arena_.memory_bytes() + entries_.memory_bytes() + tombstones_.memory_bytes();
-  }
+  std::uint64_t memory_bytes() const { return entries_.memory_bytes() + tombstones_.memory_bytes(); }
   Sequence last_sequence() const { return last_sequence_.load(std::memory_order_acquire); }
   // Every entry in order of arrival, the first `entries()` of this moment. Valid while the generation lives.
   void for_each(const std::function<void(const Entry&)>& each) const { entries_.for_each(each); }
@@ -94,7 +91,6 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   const GenerationId id_;
   const std::function<void(GenerationId)> on_last_use_;
-  Arena arena_;
   SortedEntries entries_;
   RangeTombstones tombstones_;
 

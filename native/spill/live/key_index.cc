@@ -1,11 +1,11 @@
 #include "spill/live/key_index.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
+#include <bit>
 #include <functional>
+#include <memory>
+#include <new>
 #include <utility>
-#include <vector>
 
 #include "base/mutex.h"
 #include "spill/live/huge_pages.h"
@@ -13,92 +13,141 @@
 namespace spillway::spill {
 namespace {
 
-// Few enough that the tables of a large index use huge pages (from 2^16 slots on, with some 800 000 keys), and many
-// enough that threads rarely wait for the same lock and a growing table blocks one key in 32. Measured by
-// bench/spill_overheads with 16, 32 and 256.
-constexpr unsigned kShardBits = 5;
+// Enough that threads rarely wait for the same lock, that a growing table blocks few keys, and that the hash bits of a
+// slot tell keys of one shard apart; few enough that they take little beside 10 000 keys. Measured by
+// bench/spill_overheads.
+constexpr unsigned kShardBits = 6;
 constexpr std::size_t kShards = std::size_t{1} << kShardBits;
-constexpr std::size_t kFirstSlots = 16;
+constexpr std::uint64_t kFirstSlots = 8;
 
-constexpr std::size_t kKeyBytesInSlot = 16;
+constexpr unsigned kZeroBits = std::countr_zero(alignof(Entry));
+constexpr unsigned kAddressBits = kEntryAddressBits - kZeroBits;
+constexpr unsigned kSlotHashBits = 64 - kAddressBits;
 
-// A key as slots hold it: whole if it is short, so that nothing but the slot has to be looked at, which costs a cache
-// miss less. Of a longer key there is its hash, and the entry has the rest.
 struct Probe {
-  std::uint64_t hash = 0;
-  std::uint64_t id = 0;  // column family, length up to 17, 24 bits of the hash, which say where to begin
-  std::array<std::uint64_t, 2> words{};
+  std::uint32_t column_family;
   std::string_view key;
+  std::size_t shard;        // the highest bits of the hash
+  std::uint64_t slot_hash;  // those below them
 
-  Probe(std::uint32_t column_family, std::string_view of) : hash(std::hash<std::string_view>{}(of)), key(of) {
+  Probe(std::uint32_t family, std::string_view of) : column_family(family), key(of) {
     constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // 2^64 divided by the golden ratio
-    hash ^= column_family * kGolden;
-    const std::uint64_t length = std::min(key.size(), kKeyBytesInSlot + 1);
-    id = std::uint64_t{column_family} << 32 | length << 24 | (hash & 0xFFFFFF);
-    if (is_short()) {
-      std::memcpy(words.data(), key.data(), key.size());
-    } else {
-      words[0] = hash;
+    const std::uint64_t hash = std::hash<std::string_view>{}(of) ^ (family * kGolden);
+    shard = hash >> (64 - kShardBits);
+    slot_hash = hash << kShardBits >> kAddressBits;
+  }
+};
+
+// An entry's address and part of its key's hash.
+class Slot {
+ public:
+  Slot() = default;
+  Slot(const Entry* entry, std::uint64_t hash)
+      : bits_(hash << kAddressBits | reinterpret_cast<std::uintptr_t>(entry) >> kZeroBits) {}
+  bool empty() const { return bits_ == 0; }
+  std::uint64_t hash() const { return bits_ >> kAddressBits; }
+  const Entry* entry() const {
+    return reinterpret_cast<const Entry*>(bits_ << kSlotHashBits >> (kSlotHashBits - kZeroBits));
+  }
+  bool holds(const Probe& probe) const {
+    return hash() == probe.slot_hash && entry()->column_family == probe.column_family && entry()->key() == probe.key;
+  }
+
+ private:
+  std::uint64_t bits_ = 0;
+};
+
+// Linear probing. A key's place is its hash scaled to the number of slots, so a table of any size is made from another
+// one without a look at the entries: it grows by a quarter when three quarters are used, and shrinks when less than
+// 9/20 are. So a key takes 10.7 to 17.8 bytes, and more than 13.4 only after removals.
+class Table {
+ public:
+  Table() = default;
+  ~Table() { resize(0); }
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  std::size_t memory_bytes() const { return count_ * sizeof(Slot); }
+
+  // The slot of the key, or the empty one where its probing ends; null if there are no slots.
+  Slot* find(const Probe& probe) {
+    return probe_from(probe.slot_hash, [&](const Slot& slot) { return slot.holds(probe); });
+  }
+  // The slot of that entry of the key; empty or null if there is none.
+  Slot* find(const Probe& probe, const Entry* entry) {
+    return probe_from(probe.slot_hash, [&](const Slot& slot) { return slot.entry() == entry; });
+  }
+
+  // REQUIRES: find(probe) has returned `empty`
+  void insert(Slot* empty, Slot filled) {
+    if (4 * (used_ + 1) > 3 * count_) {
+      resize(std::max(kFirstSlots, count_ + count_ / 4));
+      empty = probe_from(filled.hash(), [](const Slot&) { return false; });
+    }
+    *empty = filled;
+    ++used_;
+  }
+
+  // Closes the gap that it leaves: whatever was pushed beyond it by it moves back.
+  void erase(Slot* slot) {
+    std::size_t gap = static_cast<std::size_t>(slot - slots_);
+    for (std::size_t at = next(gap); !slots_[at].empty(); at = next(at)) {
+      if (distance(home(slots_[at].hash()), at) >= distance(gap, at)) {
+        slots_[gap] = slots_[at];
+        gap = at;
+      }
+    }
+    slots_[gap] = {};
+    --used_;
+    if (used_ == 0) {
+      resize(0);
+    } else if (20 * used_ < 9 * count_ && count_ > kFirstSlots) {
+      shrink();
     }
   }
-  bool is_short() const { return key.size() <= kKeyBytesInSlot; }
-  std::size_t shard() const { return hash >> (64 - kShardBits); }
+
+ private:
+  std::size_t home(std::uint64_t hash) const { return hash * count_ >> kSlotHashBits; }
+  std::size_t next(std::size_t at) const { return at + 1 == count_ ? 0 : at + 1; }
+  std::size_t distance(std::size_t from, std::size_t to) const { return to >= from ? to - from : to + count_ - from; }
+
+  template <typename IsIt>
+  Slot* probe_from(std::uint64_t hash, const IsIt& is_it) {
+    if (count_ == 0) return nullptr;
+    for (std::size_t at = home(hash);; at = next(at)) {
+      Slot& slot = slots_[at];
+      if (slot.empty() || is_it(slot)) return &slot;
+    }
+  }
+
+  // REQUIRES: more than are used, or none. Changes nothing where there is no memory for them.
+  void resize(std::uint64_t count) {
+    Slot* const slots = count == 0 ? nullptr : HugePages<Slot>().allocate(count);
+    std::uninitialized_value_construct_n(slots, count);
+    Slot* const old = std::exchange(slots_, slots);
+    const std::uint64_t old_count = std::exchange(count_, count);
+    for (std::uint64_t i = 0; count > 0 && i < old_count; ++i) {
+      if (!old[i].empty()) *probe_from(old[i].hash(), [](const Slot&) { return false; }) = old[i];
+    }
+    if (old != nullptr) HugePages<Slot>().deallocate(old, old_count);
+  }
+  void shrink() {
+    try {
+      resize(std::max(kFirstSlots, used_ * 5 / 3 + 1));
+    } catch (const std::bad_alloc&) {  // a removal does not fail: the next one tries again
+    }
+  }
+
+  Slot* slots_ = nullptr;
+  std::uint64_t count_ = 0;
+  std::uint64_t used_ = 0;
 };
 
 }  // namespace
 
-// Linear probing in a power of two of slots, three quarters of them used at most.
 struct alignas(64) KeyIndex::Shard {
-  struct alignas(32) Slot {
-    const Entry* entry = nullptr;  // null: empty
-    std::uint64_t id = 0;
-    std::array<std::uint64_t, 2> words{};
-
-    bool holds(const Probe& probe) const {
-      return id == probe.id && words == probe.words && (probe.is_short() || entry->key() == probe.key);
-    }
-  };
-
-  using Slots = std::vector<Slot, HugePages<Slot>>;
-
   Mutex mutex;
-  std::size_t used GUARDED_BY(mutex) = 0;
-  std::size_t mask GUARDED_BY(mutex) = 0;
-  Slots slots GUARDED_BY(mutex);
-
-  // Where the key is, or the empty slot where it would go; null if there are no slots.
-  Slot* find(const Probe& probe) REQUIRES(mutex) {
-    if (slots.empty()) return nullptr;
-    for (std::size_t at = probe.id & mask;; at = (at + 1) & mask) {
-      Slot& slot = slots[at];
-      if (slot.entry == nullptr || slot.holds(probe)) return &slot;
-    }
-  }
-
-  void resize(std::size_t count) REQUIRES(mutex) {
-    const Slots old = std::exchange(slots, Slots(count));
-    mask = count - 1;
-    for (const Slot& slot : old) {
-      if (slot.entry == nullptr) continue;
-      std::size_t at = slot.id & mask;
-      while (slots[at].entry != nullptr) at = (at + 1) & mask;
-      slots[at] = slot;
-    }
-  }
-
-  // Closes the gap that it leaves: whatever was pushed beyond it by it moves back.
-  void erase(Slot* slot) REQUIRES(mutex) {
-    auto gap = static_cast<std::size_t>(slot - slots.data());
-    for (std::size_t at = (gap + 1) & mask; slots[at].entry != nullptr; at = (at + 1) & mask) {
-      const std::size_t home = slots[at].id & mask;
-      if (((at - home) & mask) >= ((at - gap) & mask)) {
-        slots[gap] = slots[at];
-        gap = at;
-      }
-    }
-    slots[gap] = {};
-    if (--used == 0) slots = {};
-  }
+  Table table GUARDED_BY(mutex);
 };
 
 KeyIndex::KeyIndex() : shards_(std::make_unique<Shard[]>(kShards)), memory_bytes_(kShards * sizeof(Shard)) {}
@@ -107,54 +156,50 @@ KeyIndex::~KeyIndex() = default;
 bool KeyIndex::contains(std::uint32_t column_family, std::string_view key) const {
   if (empty()) return false;
   const Probe probe(column_family, key);
-  Shard& shard = shards_[probe.shard()];
+  Shard& shard = shards_[probe.shard];
   const MutexLock lock(shard.mutex);
-  const Shard::Slot* const slot = shard.find(probe);
-  return slot != nullptr && slot->entry != nullptr;
+  const Slot* const slot = shard.table.find(probe);
+  return slot != nullptr && !slot->empty();
 }
 
 std::optional<KeyIndex::Found> KeyIndex::find(std::uint32_t column_family, std::string_view key) const {
   if (empty()) return std::nullopt;
   const Probe probe(column_family, key);
-  Shard& shard = shards_[probe.shard()];
+  Shard& shard = shards_[probe.shard];
   const MutexLock lock(shard.mutex);
-  const Shard::Slot* const slot = shard.find(probe);
-  if (slot == nullptr || slot->entry == nullptr) return std::nullopt;
+  const Slot* const slot = shard.table.find(probe);
+  if (slot == nullptr || slot->empty()) return std::nullopt;
   // Under the lock: who takes the generation's entries out of here still holds it.
-  return Found{*slot->entry, slot->entry->generation->shared_from_this()};
+  const Entry& entry = *slot->entry();
+  return Found{entry, entry.generation->shared_from_this()};
 }
 
 void KeyIndex::insert(const Entry* entry) {
   const Probe probe(entry->column_family, entry->key());
-  Shard& shard = shards_[probe.shard()];
+  Shard& shard = shards_[probe.shard];
   const MutexLock lock(shard.mutex);
-  Shard::Slot* slot = shard.find(probe);
-  if (slot != nullptr && slot->entry != nullptr) {
-    slot->entry = entry;
+  Slot* const slot = shard.table.find(probe);
+  if (slot != nullptr && !slot->empty()) {
+    *slot = {entry, probe.slot_hash};
     return;
   }
-  if (4 * (shard.used + 1) > 3 * shard.slots.size()) {
-    const std::size_t before = shard.slots.size();
-    shard.resize(std::max(kFirstSlots, 2 * before));
-    memory_bytes_.fetch_add((shard.slots.size() - before) * sizeof(Shard::Slot), std::memory_order_relaxed);
-    slot = shard.find(probe);
-  }
-  *slot = {entry, probe.id, probe.words};
-  ++shard.used;
+  const std::size_t before = shard.table.memory_bytes();
+  shard.table.insert(slot, {entry, probe.slot_hash});
+  memory_bytes_.fetch_add(shard.table.memory_bytes() - before, std::memory_order_relaxed);
   size_.fetch_add(1, std::memory_order_release);
 }
 
 void KeyIndex::remove(const Generation& generation) {
   generation.for_each([&](const Entry& entry) {
     const Probe probe(entry.column_family, entry.key());
-    Shard& shard = shards_[probe.shard()];
+    Shard& shard = shards_[probe.shard];
     const MutexLock lock(shard.mutex);
-    Shard::Slot* const slot = shard.find(probe);
+    Slot* const slot = shard.table.find(probe, &entry);
     // Another entry of the key is a newer one; if it is of this generation, its turn comes.
-    if (slot == nullptr || slot->entry != &entry) return;
-    const std::size_t before = shard.slots.size();
-    shard.erase(slot);
-    memory_bytes_.fetch_sub((before - shard.slots.size()) * sizeof(Shard::Slot), std::memory_order_relaxed);
+    if (slot == nullptr || slot->empty()) return;
+    const std::size_t before = shard.table.memory_bytes();
+    shard.table.erase(slot);
+    memory_bytes_.fetch_sub(before - shard.table.memory_bytes(), std::memory_order_relaxed);
     size_.fetch_sub(1, std::memory_order_release);
   });
 }

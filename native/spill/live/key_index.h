@@ -1,8 +1,9 @@
 // Which keys' newest version is in the spill store (K5, K7), exactly: full keys, no false answers.
 //
 // A hash table in shards, each with a lock of its own, from (column family, key) to the newest entry of all live
-// generations. Short keys lie in the table itself. Empty, it answers without a lock. Sources of the bounds that
-// bench/spill_overheads holds against: KVAccel's Table VI (K21): insert 0.45 us, check 0.20 us, delete 0.28 us.
+// generations. A slot is 8 bytes: the entry's address, and bits of the hash that spare nearly all looks at entries of
+// other keys. Empty, it answers without a lock. Sources of the bounds that bench/spill_overheads holds against:
+// KVAccel's Table VI (K21): insert 0.45 us, check 0.20 us, delete 0.28 us.
 #pragma once
 
 #include <atomic>

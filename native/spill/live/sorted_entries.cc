@@ -14,17 +14,18 @@ std::shared_ptr<const SortedEntries::Runs> SortedEntries::now() const {
   return runs_;
 }
 
-std::shared_ptr<const SortedRun> SortedEntries::sort_arrivals(std::uint64_t from, std::uint64_t to) const {
+std::shared_ptr<const SortedRun> SortedEntries::sort_arrivals(EntryList::Place* from, std::uint64_t count) const {
   auto run = std::make_shared<SortedRun>();
-  run->reserve(to - from);
-  for (std::uint64_t i = from; i < to; ++i) run->push_back(arrivals_[i]);
+  run->reserve(count);
+  for (std::uint64_t i = 0; i < count; ++i) run->push_back(&arrivals_.next(from));
   std::sort(run->begin(), run->end(), order_);
   return run;
 }
 
 std::shared_ptr<const SortedEntries::Runs> SortedEntries::runs_with(Sequence up_to) const {
   const auto has_all = [&](const Runs& runs) {
-    return runs.entries == size() || arrivals_[runs.entries]->sequence > up_to;
+    EntryList::Place behind = runs.behind;
+    return runs.entries == size() || arrivals_.next(&behind).sequence > up_to;
   };
   std::shared_ptr<const Runs> current = now();
   if (has_all(*current)) return current;
@@ -34,7 +35,7 @@ std::shared_ptr<const SortedEntries::Runs> SortedEntries::runs_with(Sequence up_
   if (has_all(*current)) return current;
   auto next = std::make_shared<Runs>(*current);
   next->entries = size();
-  std::shared_ptr<const SortedRun> run = sort_arrivals(current->entries, next->entries);
+  std::shared_ptr<const SortedRun> run = sort_arrivals(&next->behind, next->entries - current->entries);
   // An entry that is merged comes into a run half as large again at least, so it is not merged often; and runs that
   // at least halve in size are few.
   while (!next->sorted.empty() && next->sorted.back()->size() < 2 * run->size()) {
@@ -46,7 +47,7 @@ std::shared_ptr<const SortedEntries::Runs> SortedEntries::runs_with(Sequence up_
     run = std::move(merged);
   }
   next->sorted.push_back(std::move(run));
-  memory_bytes_.fetch_add((next->entries - current->entries) * sizeof(void*), std::memory_order_relaxed);
+  run_bytes_.fetch_add((next->entries - current->entries) * sizeof(void*), std::memory_order_relaxed);
   const MutexLock lock(runs_mutex_);
   runs_ = std::move(next);
   return runs_;
@@ -67,7 +68,8 @@ const Entry* SortedEntries::find(std::uint32_t column_family, std::string_view k
 
 void SortedEntries::for_each(const std::function<void(const Entry&)>& each) const {
   const std::uint64_t count = size();
-  for (std::uint64_t i = 0; i < count; ++i) each(*arrivals_[i]);
+  EntryList::Place place;
+  for (std::uint64_t i = 0; i < count; ++i) each(arrivals_.next(&place));
 }
 
 }  // namespace spillway::spill

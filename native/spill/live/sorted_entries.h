@@ -14,7 +14,7 @@
 #include "base/mutex.h"
 #include "spill/live/commit_role.h"
 #include "spill/live/entry.h"
-#include "spill/live/segments.h"
+#include "spill/live/entry_list.h"
 
 namespace spillway::spill {
 
@@ -22,24 +22,16 @@ class SortedEntries {
  public:
   explicit SortedEntries(const ColumnFamilies& families);
 
-  // Its sequence is higher than any before it. The entry outlives this.
-  void append(const Entry* entry) REQUIRES(in_commit_queue) {
-    const std::uint64_t index = count_.load(std::memory_order_relaxed);
-    if (const std::size_t grown = arrivals_.grow(index); grown > 0) {
-      memory_bytes_.fetch_add(grown, std::memory_order_relaxed);
-    }
-    arrivals_[index] = entry;
-    count_.store(index + 1, std::memory_order_release);
+  // Its sequence is higher than any before it.
+  const Entry* append(const Entry& fields, std::string_view key) REQUIRES(in_commit_queue) {
+    return arrivals_.append(fields, key);
   }
   // Null if there is none.
-  const Entry* newest() const REQUIRES(in_commit_queue) {
-    const std::uint64_t count = count_.load(std::memory_order_relaxed);
-    return count == 0 ? nullptr : arrivals_[count - 1];
-  }
+  const Entry* newest() const REQUIRES(in_commit_queue) { return arrivals_.newest(); }
 
   // --- By anybody.
-  std::uint64_t size() const { return count_.load(std::memory_order_acquire); }
-  std::uint64_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
+  std::uint64_t size() const { return arrivals_.size(); }
+  std::uint64_t memory_bytes() const { return arrivals_.memory_bytes() + run_bytes_.load(std::memory_order_relaxed); }
   // Runs that hold together every entry with a sequence up to `up_to`, and maybe younger ones.
   std::vector<std::shared_ptr<const SortedRun>> runs(Sequence up_to) const { return runs_with(up_to)->sorted; }
   // The newest entry of that key up to `up_to`, or null.
@@ -51,15 +43,16 @@ class SortedEntries {
   struct Runs {
     std::vector<std::shared_ptr<const SortedRun>> sorted;
     std::uint64_t entries = 0;
+    EntryList::Place behind;  // the last of them
   };
   std::shared_ptr<const Runs> now() const;
   std::shared_ptr<const Runs> runs_with(Sequence up_to) const;
-  std::shared_ptr<const SortedRun> sort_arrivals(std::uint64_t from, std::uint64_t to) const;
+  // Of the arrivals from that place on, which it moves behind them.
+  std::shared_ptr<const SortedRun> sort_arrivals(EntryList::Place* from, std::uint64_t count) const;
 
   const EntryOrder order_;
-  Segments<const Entry*> arrivals_;  // the first count_ of them are there to be read
-  std::atomic<std::uint64_t> count_{0};
-  mutable std::atomic<std::uint64_t> memory_bytes_{0};  // sorting for a reader takes some
+  EntryList arrivals_;
+  mutable std::atomic<std::uint64_t> run_bytes_{0};  // of the sorted runs
 
   mutable Mutex sorting_mutex_;  // one sorts at a time; who finds what it needs in runs_ does not wait for it
   mutable Mutex runs_mutex_;
