@@ -174,7 +174,7 @@ TEST(Policy, BringsBackByPolicy) {
   expect_steps({
       {"writes alone", now, true, false, false, false},
       {"a full generation", with(now, [](auto& s) { s.sealed = 1; }), true, true, false, false},
-      {"a store half full of them", with(now, [](auto& s) { s.sealed = 9, s.share_used = 0.5; }), true, true, true,
+      {"a store mostly full of them", with(now, [](auto& s) { s.sealed = 9, s.share_used = 0.75; }), true, true, true,
        false},
       {"one read in ten", with(now, [](auto& s) { s.reads_per_s = 3400; }), true, false, true, false},
       {"hardly a read", with(now, [](auto& s) { s.reads_per_s = 300; }), true, false, false, false},
@@ -207,23 +207,24 @@ TEST(Policy, NeverBringsBackInAStallUnlessItMust) {
   });
 }
 
-TEST(Policy, BringsBackDuringWritesFromHalfFullOn) {
-  const RollbackState half = with(writing(), [](auto& s) { s.route = Route::spill, s.sealed = 3, s.share_used = 0.5; });
+TEST(Policy, BringsBackDuringWritesFromMostlyFullOn) {
+  const RollbackState most =
+      with(writing(), [](auto& s) { s.route = Route::spill, s.sealed = 3, s.share_used = 0.75; });
   expect_steps({
-      {"held up by memtables", half, true, true, true, false},
-      {"less than half", with(half, [](auto& s) { s.share_used = 0.49; }), false, false, false, false},
-      {"held up by debt", with(half, [](auto& s) { s.debt = true; }), false, false, false, false},
-      {"held up by L0", with(half, [](auto& s) { s.l0_room = 0; }), false, false, false, false},
-      {"held up by L0, while writers are paced", with(half, [](auto& s) { s.l0_room = 0, s.is_pacing = true; }), true,
+      {"held up by memtables", most, true, true, true, false},
+      {"less than that", with(most, [](auto& s) { s.share_used = 0.74; }), false, false, false, false},
+      {"held up by debt", with(most, [](auto& s) { s.debt = true; }), false, false, false, false},
+      {"held up by L0", with(most, [](auto& s) { s.l0_room = 0; }), false, false, false, false},
+      {"held up by L0, while writers are paced", with(most, [](auto& s) { s.l0_room = 0, s.is_pacing = true; }), true,
        true, true, true},
-      {"stopped, while writers are paced", with(half, [](auto& s) { s.is_stalled = s.is_pacing = true; }), false, false,
+      {"stopped, while writers are paced", with(most, [](auto& s) { s.is_stalled = s.is_pacing = true; }), false, false,
        false, false},
-      {"stopped", with(half, [](auto& s) { s.is_stalled = true; }), false, false, false, false},
+      {"stopped", with(most, [](auto& s) { s.is_stalled = true; }), false, false, false, false},
   });
 }
 
 TEST(Policy, AllComesBackTogetherButForWhatTheStoreHasNoRoomFor) {
-  RollbackState state = with(writing(), [](auto& s) { s.sealed = 100, s.paced_group = 3, s.largest_group = 7; });
+  RollbackState state = with(writing(), [](auto& s) { s.sealed = 100, s.paced_group = 3; });
   const auto brings = [&] { return next_rollback(state, RollbackPolicy::eager); };
   EXPECT_EQ(brings(), kAllGenerations);
   state.l0_room = 0;
@@ -236,12 +237,13 @@ TEST(Policy, AllComesBackTogetherButForWhatTheStoreHasNoRoomFor) {
   state.is_pacing = true;
   EXPECT_EQ(brings(), 3U);
   state.is_pacing = false;
-  state.share_used = 0.5;
+  state.share_used = 0.75;
+  EXPECT_EQ(brings(), 3U) << "the burst goes on";
+  state.burst_is_over = true;
   EXPECT_EQ(brings(), kAllGenerations);
+  state.burst_is_over = false;
   state.route = Route::spill;
-  EXPECT_EQ(brings(), 7U) << "before it is full";
-  state.sealed = 2;
-  EXPECT_EQ(brings(), 2U) << "what has not yet been sealed goes on";
+  EXPECT_EQ(brings(), 3U) << "before it is full";
   state.rollback_requested = true;
   EXPECT_EQ(brings(), kAllGenerations);
 }
@@ -266,7 +268,7 @@ TEST(Policy, PausesBetweenRollbacksWhileThereAreReaders) {
   state.since_last_rollback_s = 3;
   EXPECT_EQ(brings(RollbackPolicy::adaptive), kAllGenerations);
   state.since_last_rollback_s = 0;
-  state.share_used = 0.5;
+  state.share_used = 0.75;
   EXPECT_EQ(brings(RollbackPolicy::adaptive), 0U) << "nothing fills it further";
   state.writes_per_s = 100;
   EXPECT_EQ(brings(RollbackPolicy::adaptive), kAllGenerations) << "before it is full";

@@ -11,7 +11,9 @@
 #include "spill/live/huge_pages.h"
 
 namespace spillway::spill {
-namespace {
+
+// With a name, for a member of KeyIndex is made of it.
+namespace key_table {
 
 // Enough that threads rarely wait for the same lock, that a growing table blocks few keys, and that the hash bits of a
 // slot tell keys of one shard apart; few enough that they take little beside 10 000 keys. Measured by
@@ -143,11 +145,15 @@ class Table {
   std::uint64_t used_ = 0;
 };
 
-}  // namespace
+}  // namespace key_table
+
+using key_table::kShards;
+using key_table::Probe;
+using key_table::Slot;
 
 struct alignas(64) KeyIndex::Shard {
   Mutex mutex;
-  Table table GUARDED_BY(mutex);
+  key_table::Table table GUARDED_BY(mutex);
 };
 
 KeyIndex::KeyIndex() : shards_(std::make_unique<Shard[]>(kShards)), memory_bytes_(kShards * sizeof(Shard)) {}

@@ -62,7 +62,6 @@ RollbackState RollbackThread::observe() {
   const StoreRoom room = context_.commits.usage.room_now();
   state.is_pacing = pacer.is_pacing() && !pacer.is_plenty(room);
   state.paced_group = pacer.next_group(room);
-  state.largest_group = pacer.largest_group();
   for (const auto& one : *generations) {
     state.live_bytes += one->user_bytes();
     state.live_entries += one->entries() + 1;  // one may hold only tombstones

@@ -1,22 +1,33 @@
 #include "spill/stall/burst_watch.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace spillway::spill {
+void BurstWatch::begin_window(const Activity& activity, Time now) {
+  since_ = now;
+  at_since_ = activity;
+}
+
 bool BurstWatch::lasts(const Activity& activity, Route route, Time now) {
-  if (since_ == Time{}) {
-    since_ = now;
-    at_since_ = activity;
-  }
-  if (route_ == Route::main && route == Route::spill) began_with_ = writes_per_s_;  // before it began
+  if (since_ == Time{}) begin_window(activity, now);
+  const bool begins = route_ == Route::main && route == Route::spill;
   route_ = route;
-  if (now - since_ >= kWindow) {
+  if (begins) {
+    began_with_ = writes_per_s_;
+    is_first_window_ = true;
+    begin_window(activity, now);
+  } else if (now - since_ >= kWindow) {
     const double seconds = std::chrono::duration<double>(now - since_).count();
     writes_per_s_ = static_cast<double>(activity.writes - at_since_.writes) / seconds;
     reads_per_s_ = static_cast<double>(activity.reads - at_since_.reads) / seconds;
-    since_ = now;
-    at_since_ = activity;
+    // The diversion may have begun with the burst.
+    if (std::exchange(is_first_window_, false)) began_with_ = std::max(began_with_, writes_per_s_);
+    is_over_ = !activity.is_paced && began_with_ > 0 && writes_per_s_ < kLasting * began_with_;
+    begin_window(activity, now);
   }
-  return route == Route::spill && began_with_ > 0 && writes_per_s_ >= kLasting * began_with_ &&
-         !is_mixed(reads_per_s_, writes_per_s_) && activity.share_used < kHalfFull;
+  return route == Route::spill && began_with_ > 0 && !is_over_ && !is_mixed(reads_per_s_, writes_per_s_) &&
+         activity.share_used < kMostlyFull;
 }
 
 }  // namespace spillway::spill

@@ -24,20 +24,26 @@ class BurstWatch {
     std::uint64_t writes = 0;
     std::uint64_t reads = 0;
     double share_used = 0;
+    bool is_paced = false;  // the rate is this library's then, and tells nothing
   };
-  // `route`: of writes since the last call. True: they come at half the rate or more that they came at when the
-  // diversion began, with few reads, and the store is less than half full. Then there is room for more of the burst.
+  // `route`: of writes since the last call. True: they come at half the rate or more that they came at before the
+  // diversion began or when it had just begun, with few reads, and the store is not mostly full. Then there is room for
+  // more of the burst.
   bool lasts(const Activity& activity, Route route, Time now);
   // Whether writes came at less than that rate lately: RocksDB has time for what the burst has left.
-  bool is_over() const { return began_with_ > 0 && writes_per_s_ < kLasting * began_with_; }
+  bool is_over() const { return is_over_; }
 
  private:
+  void begin_window(const Activity& activity, Time now);
+
   Time since_{};
   Activity at_since_;
   double writes_per_s_ = 0;
   double reads_per_s_ = 0;
   Route route_ = Route::main;
   double began_with_ = 0;  // writes per second
+  bool is_first_window_ = false;
+  bool is_over_ = false;
 };
 
 }  // namespace spillway::spill

@@ -32,16 +32,16 @@ bool writes_have_ceased(const RollbackState& state) {
 
 bool is_time_for_lazy(const RollbackState& state) { return state.sealed > 0 || writes_have_ceased(state); }
 
-bool is_half_full(const RollbackState& state) { return state.share_used >= kHalfFull; }
+bool is_mostly_full(const RollbackState& state) { return state.share_used >= kMostlyFull; }
 
 bool costs_little_or_helps(const RollbackState& state) {
   return is_mixed(state.reads_per_s, state.writes_per_s) || state.writes_per_s < kFewWritesPerS ||
-         state.burst_is_over || state.idle_s >= kKeptUpS || is_half_full(state);
+         state.burst_is_over || state.idle_s >= kKeptUpS || is_mostly_full(state);
 }
 
 // Reads are in progress and the store does not fill: they need the drive's bandwidth more than a rollback does.
 bool readers_come_first(const RollbackState& state) {
-  return state.reads_per_s > kReadsPerS && !(is_half_full(state) && state.writes_per_s >= kFewWritesPerS);
+  return state.reads_per_s > kReadsPerS && !(is_mostly_full(state) && state.writes_per_s >= kFewWritesPerS);
 }
 
 bool is_time(const RollbackState& state, RollbackPolicy policy) {
@@ -109,10 +109,11 @@ std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy) {
   if (state.is_pacing) return state.paced_group;
   if (state.l0_room < 1) return 0;
   if (state.route == Route::spill) {
-    const bool now = policy != RollbackPolicy::off && is_half_full(state) && !state.debt;
-    return now ? std::clamp<std::uint64_t>(state.sealed, 1, std::max<std::uint64_t>(state.largest_group, 1)) : 0;
+    return policy != RollbackPolicy::off && is_mostly_full(state) && !state.debt ? state.paced_group : 0;
   }
-  return is_time(state, policy) ? kAllGenerations : 0;
+  if (!is_time(state, policy)) return 0;
+  const bool goes_on = !state.burst_is_over && state.writes_per_s >= kFewWritesPerS;
+  return goes_on && is_mostly_full(state) ? state.paced_group : kAllGenerations;
 }
 
 }  // namespace spillway::spill

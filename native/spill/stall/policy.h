@@ -28,9 +28,10 @@ Thresholds thresholds_of(const Signals& signals, const DivertPolicy& policy);
 // burst of writes lasts that began it (burst_watch.h).
 Route next_route(Route now, const Signals& signals, const DivertPolicy& policy, bool burst_lasts = false);
 
-// From this share of the store on, what is there is brought back before it is full. While the first half comes back,
-// new writes still fit into the second. Source: guess
-inline constexpr double kHalfFull = 0.5;
+// From this share of the store on, what is there is brought back before it is full. A burst that fits in the store
+// comes back as one run, so it is late; pacing begins later still, when generations already come back. Source: decision
+// 0040
+inline constexpr double kMostlyFull = 0.75;
 // Whether reads are so many that it is a mixed load: K24 has rollback eager for those.
 bool is_mixed(double reads_per_s, double writes_per_s);
 
@@ -45,7 +46,6 @@ struct RollbackState {
   bool spill_full = false;          // the store or the index is full
   bool is_pacing = false;           // it is about to be, and writers are slowed to what comes back
   std::uint64_t paced_group = 1;    // then as many come back together, if nothing has begun
-  std::uint64_t largest_group = 1;  // the largest of those
   double share_used = 0;            // of the store's capacity or of the index's, the larger
   bool debt = false;                // pending compaction bytes alone would divert writes
   std::uint64_t sealed = 0;         // generations that are full or were sealed for another reason
@@ -70,17 +70,18 @@ inline constexpr std::uint64_t kAllGenerations = ~std::uint64_t{0};
 //   2. Full, or writers are slowed so that it does not fill: now, because writes that must be diverted would wait.
 //      Generations that come back together free their space together, so no more than what is free lasts for: one,
 //      where it is full.
-//   3. While writes are diverted: none (K8). Exception: the store is half full, only memtables hold RocksDB up, and the
-//      policy is not `off`. Then those that are sealed, because later, when the store is full, it would cost more.
+//   3. While writes are diverted: none (K8). Exception: the store is mostly full, only memtables hold RocksDB up, and
+//      the policy is not `off`. Then as in 2, because later, when the store is full, it would cost more.
 //   4. If one more L0 file would divert writes: none.
 //   5. `eager`: now. `off`: never. `lazy`: when a generation is sealed, or writes have ceased.
 //   6. `adaptive`: when it costs little or helps reads, which are fastest from RocksDB (K24): if reads are more than a
 //      twentieth of all operations, if writes are few or come at less than half the rate of the burst, if RocksDB has
-//      taken all of them for some seconds, or from half full on. It waits during a burst of writes, which needs all of
-//      the drive's bandwidth. With readers, and without writes that are about to fill the store, it pauses after each
-//      generation and leaves the drive to the reads.
-// All that is live then comes back together: the larger the run, the less RocksDB rewrites for it. Between parts the
-// policy waits for room in L0, so rollback does not cause a stall itself.
+//      taken all of them for some seconds, or from mostly full on. It waits during a burst of writes, which needs all
+//      of the drive's bandwidth. With readers, and without writes that are about to fill the store, it pauses after
+//      each generation and leaves the drive to the reads.
+// All that is live then comes back together, unless the burst goes on in a store that is mostly full: the larger the
+// run, the less RocksDB rewrites for it. Between parts the policy waits for room in L0, so rollback does not cause a
+// stall itself.
 std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy);
 
 }  // namespace spillway::spill

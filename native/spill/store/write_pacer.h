@@ -34,7 +34,6 @@ class WritePacer {
   bool is_idle(StoreRoom room) const { return !is_pacing() && is_plenty(room); }
   // How many lumps to bring back next (DrainPacer::next_group).
   std::uint64_t next_group(StoreRoom room) const { return DrainPacer::next_group(room.free, lump_); }
-  std::uint64_t largest_group() const { return DrainPacer::largest_group(lump_); }
 
  private:
   const double capacity_bytes_;

@@ -94,7 +94,7 @@ void KvReads::wait_for_batches() {
   std::vector<KvDone> done = reap_all(lease_.queue(), commands_.size());
   for (std::size_t command = 0, i = 0; i < pairs_.size(); ++i) {
     if (command + 1 < commands_.size() && commands_[command + 1] == i) ++command;
-    KvDone answer{.outcome = done[command].outcome, .fault = done[command].fault};
+    KvDone answer{.outcome = done[command].outcome, .fault = done[command].fault, .bytes = {}, .found = {}};
     const std::size_t place = i - commands_[command];
     const bool is_answered = place < done[command].found.size();
     if (is_answered) answer.outcome = done[command].found[place].outcome;
