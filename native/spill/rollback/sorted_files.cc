@@ -57,31 +57,48 @@ class Values {
   Values(ValueReader reader, const Store& store, const std::atomic<bool>& stop, Entries entries)
       : reader_(reader), store_(store), stop_(stop), entries_(entries), scans_(scans_are_cheaper(entries)) {}
 
+  ~Values() {
+    if (in_flight_) in_flight_->wait();  // into `ahead_`
+  }
+  Values(const Values&) = delete;
+  Values& operator=(const Values&) = delete;
+
   // The value of the entry at `at`. REQUIRES: called in this order, once for each
   Status next(std::size_t at, Slice* value) {
     if (at >= end_) {
       begin_ = at;
       if (Status status = scans_ ? fill_by_scan() : fill_by_reads(); !status.ok()) return status;
     }
-    *value = scans_ ? Slice(buffer_.get() + places_[at - begin_], entries_[at]->value.length)
-                    : Slice(reads_[at - begin_].bytes);
-    return scans_ ? Status::OK() : reads_[at - begin_].status;
+    if (scans_) {
+      *value = Slice(buffer_.get() + places_[at - begin_], entries_[at]->value.length);
+      return Status::OK();
+    }
+    if (entries_[at]->kind != Kind::put) return Status::OK();
+    const ReadRequest& answer = *answer_++;
+    *value = Slice(answer.bytes);
+    return answer.status;
   }
 
  private:
+  // Waits for the reads of the batch that begins here, and begins those of the next: the drive reads while the file is
+  // written.
   Status fill_by_reads() {
-    end_ = std::min(begin_ + kReadsTogether, entries_.size());
-    reads_.resize(end_ - begin_);
-    std::vector<ReadRequest> asked;
-    for (std::size_t i = begin_; i < end_; ++i) {
-      if (entries_[i]->kind == Kind::put) asked.push_back(ValueReader::request(*entries_[i]));
-    }
-    reader_.read_many(asked);
-    auto answer = asked.begin();
-    for (std::size_t i = begin_; i < end_; ++i) {
-      reads_[i - begin_] = entries_[i]->kind == Kind::put ? std::move(*answer++) : ReadRequest{};
-    }
+    if (begin_ == 0) begin_reads_from(0);
+    end_ = ahead_end_;
+    if (in_flight_) std::exchange(in_flight_, nullptr)->wait();
+    std::swap(answers_, ahead_);
+    answer_ = answers_.begin();
+    begin_reads_from(end_);
     return Status::OK();
+  }
+
+  void begin_reads_from(std::size_t from) {
+    ahead_end_ = std::min(from + kReadsTogether, entries_.size());
+    ahead_.clear();
+    for (std::size_t i = from; i < ahead_end_; ++i) {
+      if (entries_[i]->kind == Kind::put) ahead_.push_back(ValueReader::request(*entries_[i]));
+    }
+    if (!ahead_.empty()) in_flight_ = reader_.begin_reads(ahead_);
   }
 
   // Takes as many entries as the buffer has room for, and one scan for all of them.
@@ -139,7 +156,12 @@ class Values {
   // Of the entries [begin_, end_).
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
-  std::vector<ReadRequest> reads_;
+  std::vector<ReadRequest> answers_;  // of puts
+  std::vector<ReadRequest>::const_iterator answer_;
+  // Of the entries [end_, ahead_end_).
+  std::size_t ahead_end_ = 0;
+  std::vector<ReadRequest> ahead_;
+  std::unique_ptr<ReadsInFlight> in_flight_;  // of `ahead_`
   std::vector<std::uint64_t> places_;
   std::unique_ptr<char[]> buffer_;
   std::uint64_t buffer_bytes_ = 0;
