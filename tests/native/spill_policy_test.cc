@@ -174,7 +174,7 @@ TEST(Policy, BringsBackByPolicy) {
   expect_steps({
       {"writes alone", now, true, false, false, false},
       {"a full generation", with(now, [](auto& s) { s.sealed = 1; }), true, true, false, false},
-      {"a store mostly full of them", with(now, [](auto& s) { s.sealed = 9, s.share_used = 0.75; }), true, true, true,
+      {"a store mostly full of them", with(now, [](auto& s) { s.sealed = 9, s.share_used = 0.7; }), true, true, true,
        false},
       {"one read in ten", with(now, [](auto& s) { s.reads_per_s = 3400; }), true, false, true, false},
       {"hardly a read", with(now, [](auto& s) { s.reads_per_s = 300; }), true, false, false, false},
@@ -208,11 +208,10 @@ TEST(Policy, NeverBringsBackInAStallUnlessItMust) {
 }
 
 TEST(Policy, BringsBackDuringWritesFromMostlyFullOn) {
-  const RollbackState most =
-      with(writing(), [](auto& s) { s.route = Route::spill, s.sealed = 3, s.share_used = 0.75; });
+  const RollbackState most = with(writing(), [](auto& s) { s.route = Route::spill, s.sealed = 3, s.share_used = 0.7; });
   expect_steps({
       {"held up by memtables", most, true, true, true, false},
-      {"less than that", with(most, [](auto& s) { s.share_used = 0.74; }), false, false, false, false},
+      {"less than that", with(most, [](auto& s) { s.share_used = 0.69; }), false, false, false, false},
       {"held up by debt", with(most, [](auto& s) { s.debt = true; }), false, false, false, false},
       {"held up by L0", with(most, [](auto& s) { s.l0_room = 0; }), false, false, false, false},
       {"held up by L0, while writers are paced", with(most, [](auto& s) { s.l0_room = 0, s.is_pacing = true; }), true,
@@ -236,8 +235,13 @@ TEST(Policy, AllComesBackTogetherButForWhatTheStoreHasNoRoomFor) {
   state.spill_full = false;
   state.is_pacing = true;
   EXPECT_EQ(brings(), 3U);
+  state.l0_is_crowded = true;
+  EXPECT_EQ(brings(), 0U) << "writers are slowed to what RocksDB compacts";
+  state.spill_full = true;
+  EXPECT_EQ(brings(), 1U);
+  state.spill_full = state.l0_is_crowded = false;
   state.is_pacing = false;
-  state.share_used = 0.75;
+  state.share_used = 0.7;
   EXPECT_EQ(brings(), 3U) << "the burst goes on";
   state.burst_is_over = true;
   EXPECT_EQ(brings(), kAllGenerations);
@@ -268,7 +272,7 @@ TEST(Policy, PausesBetweenRollbacksWhileThereAreReaders) {
   state.since_last_rollback_s = 3;
   EXPECT_EQ(brings(RollbackPolicy::adaptive), kAllGenerations);
   state.since_last_rollback_s = 0;
-  state.share_used = 0.75;
+  state.share_used = 0.7;
   EXPECT_EQ(brings(RollbackPolicy::adaptive), 0U) << "nothing fills it further";
   state.writes_per_s = 100;
   EXPECT_EQ(brings(RollbackPolicy::adaptive), 1U) << "before it is full";

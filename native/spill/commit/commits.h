@@ -17,7 +17,7 @@ class Commits {
   Commits(CommitContext context, ValueReader values)
       : context_(std::move(context)),
         usage(context_.options, context_.store, context_.live),
-        pacer(context_.store.capacity_bytes(), context_.options.generation_bytes, WritePacer::Groups::growing),
+        pacer(context_.store.capacity_bytes(), context_.options.generation_bytes, WritePacer::Groups::some),
         pipeline(env_),
         writer(context_, pipeline.queue()),
         notes(context_, pipeline.queue(), writer),

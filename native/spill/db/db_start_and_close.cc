@@ -61,7 +61,7 @@ BurstWatch::Activity DbImpl::write_activity() const {
   const Counts& counts = telemetry_.counts;
   return {counts.diverted_writes.load(std::memory_order_relaxed) + counts.main_writes.load(std::memory_order_relaxed),
           counts.reads_with_live.load(std::memory_order_relaxed), commits_.usage.share_used(),
-          commits_.pacer.is_pacing()};
+          counts.waits_pacing.load(std::memory_order_relaxed)};
 }
 
 Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const StoreContents& contents) {

@@ -82,12 +82,18 @@ Status BringBack::begin_group(const Choice& choice) {
   group_.emplace(make_group(choice.targets, choice.visible));
   group_->began = begin_rollback(*group_->targets);
   is_under_way_.store(true, std::memory_order_release);
-  compact_parts(*group_, /*only_to_base=*/true);  // otherwise the first part would be compacted with what lies in L0
+  begin_compaction(*group_, /*only_to_base=*/true);  // otherwise the first part would be compacted with what lies in L0
   context_.commits.usage.set_returning(group_->share);
   return {};
 }
 
+void BringBack::finish() {
+  const MutexLock lock(mutex_);
+  end_group();
+}
+
 void BringBack::end_group() {
+  compaction_.wait();
   group_.reset();
   is_under_way_.store(false, std::memory_order_release);
   context_.commits.usage.set_returning(0);

@@ -19,6 +19,7 @@
 #include "spill/main_db/main_db.h"
 #include "spill/report/telemetry.h"
 #include "spill/rollback/merged_run.h"
+#include "spill/rollback/part_compaction.h"
 #include "spill/rollback/rollback_pause.h"
 #include "spill/rollback/sorted_files.h"
 #include "spill/stall/detector.h"
@@ -56,6 +57,9 @@ class BringBack {
   // All of them while commits wait: for the small rest that bring_back() has left. TryAgain: RocksDB has no room for it
   // now. Aborted: they are too large to be put back, or RocksDB refuses it, and `largest` is Way::put_back.
   rocksdb::Status bring_back_in_commit_queue(Way largest) REQUIRES(mutex_, in_commit_queue);
+
+  // What has begun will not go on, for the database closes. The compaction of the last part has ended.
+  void finish() EXCLUDES(mutex_);
 
   // Held by a rollback, by a caller that brings back the rest, and by compactions that RocksDB does not announce. Taken
   // before the commit queue.
@@ -109,8 +113,8 @@ class BringBack {
   rocksdb::Status ingest_in_commit_queue(Group& group) REQUIRES(mutex_, in_commit_queue);
   rocksdb::Status write_and_ingest_part(Group& group) REQUIRES(mutex_);
   static double left_of(const Group& group);
-  // See compact_l0() in part_compaction.h.
-  void compact_parts(const Group& group, bool only_to_base) REQUIRES(mutex_);
+  // See l0_compaction().
+  void begin_compaction(const Group& group, bool only_to_base) REQUIRES(mutex_);
   rocksdb::Status ingest_files(const std::vector<SortedFile>& files);
   rocksdb::Status drop(const Generations& brought_back) REQUIRES(mutex_, in_commit_queue);
 
@@ -121,6 +125,7 @@ class BringBack {
   std::optional<Group> group_ GUARDED_BY(mutex_);
   std::atomic<bool> is_under_way_{false};
   RollbackPause pause_;
+  InCompactionThread compaction_ GUARDED_BY(mutex_);  // of the part that was ingested last
 };
 
 }  // namespace spillway::spill

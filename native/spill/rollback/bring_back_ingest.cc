@@ -1,5 +1,7 @@
 // Large generations come back as a sorted run that RocksDB ingests in parts.
 #include <cmath>
+#include <functional>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 
@@ -21,19 +23,27 @@ Status BringBack::ingest_concurrently(Group& group) {
     context_.main.order().let_compactions_run(MainOrder::Until::ingested);
     if (status.ok() && group.run.is_empty()) status = drop(*group.targets);
   });
-  if (status.ok()) compact_parts(group, /*only_to_base=*/false);
+  if (status.ok()) begin_compaction(group, /*only_to_base=*/false);
   return status;
 }
 
 // Compactions that are not announced to listeners must not run while a note is owed. In a stall RocksDB's threads have
-// enough to do, and a call may wait for the rollback.
-void BringBack::compact_parts(const Group& group, bool only_to_base) {
+// enough to do, and a call may wait for the rollback. A pause of background work waits for this one.
+void BringBack::begin_compaction(const Group& group, bool only_to_base) {
   if (context_.detector.signals().is_stalled) return;
+  auto pass = std::make_shared<RollbackPause::Pass>(pause_);
+  std::vector<std::function<void()>> of_families;
   for (const std::uint32_t id : group.families) {
-    if (context_.commits.notes.is_owed() || context_.main.is_stopping()) return;
-    const UsedColumnFamily family = context_.live.families().use(id);
-    if (!family.is_dropped && family.handle != nullptr) compact_l0(context_.main.db(), family, only_to_base);
+    if (!*pass || context_.commits.notes.is_owed() || context_.main.is_stopping()) return;
+    UsedColumnFamily family = context_.live.families().use(id);
+    if (family.is_dropped || family.handle == nullptr) continue;
+    if (auto one = l0_compaction(context_.main.db(), std::move(family), only_to_base))
+      of_families.push_back(std::move(one));
   }
+  if (of_families.empty()) return;
+  compaction_.start(*context_.main.db().GetEnv(), [pass, of_families = std::move(of_families)] {
+    for (const auto& one : of_families) one();
+  });
 }
 
 Status BringBack::ingest_in_commit_queue(Group& group) {
@@ -69,6 +79,7 @@ Status BringBack::write_and_ingest_part(Group& group) {
     steps::reached("spill.rollback.sorted");
     status = main.flush_large_memtables();
   }
+  compaction_.wait();  // of the part before, while this one was written
   // Where all of it is superseded, what does that is kept after a loss of power only if RocksDB's log has what came
   // before it, as in ingest_files.
   if (status.ok()) status = files.empty() ? main.sync_log() : ingest_files(files);

@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <functional>
 #include <utility>
-
-#include "base/mutex.h"
 
 namespace spillway::spill {
 namespace {
@@ -38,49 +35,9 @@ const Files& files_of(const rocksdb::ColumnFamilyMetaData& family, int level) {
   return kNone;
 }
 
-// How long to wait for one of RocksDB's compaction threads. Source: guess, some compactions of RocksDB's default sizes
-constexpr std::chrono::seconds kLongestWait{5};
-
-class InCompactionThread {
- public:
-  explicit InCompactionThread(rocksdb::Env& env) : env_(env) {}
-  // Returns when `work` has run or, if no thread became free, without having run it.
-  void run(std::function<void()> work) {
-    work_ = std::move(work);
-    env_.Schedule(&begin, this, rocksdb::Env::LOW, this, &give_up);
-    const auto until = std::chrono::steady_clock::now() + kLongestWait;
-    MutexLock lock(mutex_);
-    while (state_ == State::queued && std::chrono::steady_clock::now() < until) changed_.wait_until(mutex_, until);
-    if (state_ == State::queued) {
-      lock.unlock();
-      env_.UnSchedule(this, rocksdb::Env::LOW);  // calls give_up(), unless it has just begun
-      lock.lock();
-    }
-    while (state_ != State::ended) changed_.wait(mutex_);
-  }
-
- private:
-  enum class State : std::uint8_t { queued, running, ended };
-
-  static void begin(void* self) {
-    auto& one = *static_cast<InCompactionThread*>(self);
-    one.enter(State::running);
-    one.work_();
-    one.enter(State::ended);
-  }
-  static void give_up(void* self) { static_cast<InCompactionThread*>(self)->enter(State::ended); }
-  void enter(State state) {
-    const MutexLock lock(mutex_);  // held while notifying: this is gone as soon as run() has seen the end
-    state_ = state;
-    changed_.notify_all();
-  }
-
-  rocksdb::Env& env_;
-  std::function<void()> work_;
-  Mutex mutex_;
-  CondVar changed_;
-  State state_ GUARDED_BY(mutex_) = State::queued;
-};
+// How long to wait for one of RocksDB's compaction threads. What is left in L0 is compacted with the next part. Source:
+// guess
+constexpr std::chrono::seconds kLongestWait{10};
 
 std::uint64_t target_bytes_of(const rocksdb::ColumnFamilyOptions& options, int level) {
   const double bytes = static_cast<double>(options.target_file_size_base) *
@@ -136,13 +93,13 @@ bool has_plain_levels(const rocksdb::ColumnFamilyOptions& options, const rocksdb
          options.preclude_last_level_data_seconds == 0 && options.preserve_internal_time_seconds == 0;
 }
 
-void compact_l0(rocksdb::DB& db, const ColumnFamily& family, bool only_to_base) {
+std::function<void()> l0_compaction(rocksdb::DB& db, UsedColumnFamily family, bool only_to_base) {
   rocksdb::ColumnFamilyDescriptor descriptor;
-  if (!family.handle->GetDescriptor(&descriptor).ok()) return;
+  if (!family.handle->GetDescriptor(&descriptor).ok()) return {};
   const rocksdb::ColumnFamilyOptions& options = descriptor.options;
-  if (!has_plain_levels(options, db.GetDBOptions())) return;
+  if (!has_plain_levels(options, db.GetDBOptions())) return {};
   std::uint64_t base = 0;
-  if (!db.GetIntProperty(family.handle, rocksdb::DB::Properties::kBaseLevel, &base) || base == 0) return;
+  if (!db.GetIntProperty(family.handle, rocksdb::DB::Properties::kBaseLevel, &base) || base == 0) return {};
   LevelLimits limits;
   limits.base_level = static_cast<int>(base);
   if (only_to_base) limits.deepest_level = limits.base_level;
@@ -150,14 +107,52 @@ void compact_l0(rocksdb::DB& db, const ColumnFamily& family, bool only_to_base) 
   rocksdb::ColumnFamilyMetaData now;
   db.GetColumnFamilyMetaData(family.handle, &now);
   const auto chosen = compaction_of_l0(now, *family.comparator, limits);
-  if (!chosen) return;
+  if (!chosen) return {};
   rocksdb::CompactionOptions how;
   how.compression = rocksdb::kDisableCompressionOption;  // the level's own
   how.output_file_size_limit = target_bytes_of(options, chosen->output_level);
   // Not OK: RocksDB has begun to compact one of them, or closes, or its drive fails, which it says to who writes next.
-  InCompactionThread(*db.GetEnv()).run([&] {
-    db.CompactFiles(how, family.handle, chosen->inputs, chosen->output_level).PermitUncheckedError();
-  });
+  return [&db, family = std::move(family), chosen = *chosen, how] {
+    db.CompactFiles(how, family.handle, chosen.inputs, chosen.output_level).PermitUncheckedError();
+  };
+}
+
+void InCompactionThread::start(rocksdb::Env& env, std::function<void()> work) {
+  env_ = &env;
+  work_ = std::move(work);
+  enter(State::queued);
+  env.Schedule(&begin, this, rocksdb::Env::LOW, this, &give_up);
+}
+
+void InCompactionThread::wait() {
+  const auto until = std::chrono::steady_clock::now() + kLongestWait;
+  MutexLock lock(mutex_);
+  while (state_ == State::queued && std::chrono::steady_clock::now() < until) changed_.wait_until(mutex_, until);
+  if (state_ == State::queued) {
+    lock.unlock();
+    env_->UnSchedule(this, rocksdb::Env::LOW);  // calls give_up(), unless it has just begun
+    lock.lock();
+  }
+  while (state_ != State::none) changed_.wait(mutex_);
+}
+
+void InCompactionThread::begin(void* self) {
+  auto& one = *static_cast<InCompactionThread*>(self);
+  one.enter(State::running);
+  std::exchange(one.work_, nullptr)();
+  one.enter(State::none);
+}
+
+void InCompactionThread::give_up(void* self) {
+  auto& one = *static_cast<InCompactionThread*>(self);
+  one.work_ = nullptr;
+  one.enter(State::none);
+}
+
+void InCompactionThread::enter(State state) {
+  const MutexLock lock(mutex_);  // held while notifying: this may be gone as soon as wait() has seen the end
+  state_ = state;
+  changed_.notify_all();
 }
 
 }  // namespace spillway::spill

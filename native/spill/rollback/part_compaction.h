@@ -9,10 +9,12 @@
 #include <rocksdb/metadata.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "spill/live/column_families.h"
 
 namespace spillway::spill {
@@ -38,10 +40,36 @@ std::optional<PartCompaction> compaction_of_l0(const rocksdb::ColumnFamilyMetaDa
 // lies.
 bool has_plain_levels(const rocksdb::ColumnFamilyOptions& options, const rocksdb::DBOptions& database);
 
-// Compacts L0 so, and waits for the end; `only_to_base`: into the first level below L0 and no further. It takes one of
-// RocksDB's compaction threads, so that no more compactions run than the user allows; if none becomes free for some
-// seconds, or a file is being compacted, what is there is left to RocksDB. REQUIRES: no note is owed, and no rollback
-// ingests meanwhile.
-void compact_l0(rocksdb::DB& db, const ColumnFamily& family, bool only_to_base);
+// What compacts L0 so, as it is now; `only_to_base`: into the first level below L0 and no further. Empty: nothing is to
+// be done. If RocksDB has begun to compact a file meanwhile, what is there is left to it. REQUIRES: it runs while no
+// note is owed. It holds the family's handle.
+std::function<void()> l0_compaction(rocksdb::DB& db, UsedColumnFamily family, bool only_to_base);
+
+// Runs work in one of RocksDB's compaction threads, so that no more compactions run than the user allows.
+class InCompactionThread {
+ public:
+  InCompactionThread() = default;
+  ~InCompactionThread() { wait(); }
+  InCompactionThread(const InCompactionThread&) = delete;
+  InCompactionThread& operator=(const InCompactionThread&) = delete;
+
+  // REQUIRES: nothing runs (wait()). `env` outlives the work.
+  void start(rocksdb::Env& env, std::function<void()> work);
+  // Returns when the work has run or, if no thread became free for ten seconds, without it.
+  void wait();
+
+ private:
+  enum class State : std::uint8_t { none, queued, running };
+
+  static void begin(void* self);
+  static void give_up(void* self);
+  void enter(State state) EXCLUDES(mutex_);
+
+  rocksdb::Env* env_ = nullptr;
+  std::function<void()> work_;
+  Mutex mutex_;
+  CondVar changed_;
+  State state_ GUARDED_BY(mutex_) = State::none;
+};
 
 }  // namespace spillway::spill

@@ -60,7 +60,7 @@ RollbackState RollbackThread::observe() {
   // The last write may have been paced long ago.
   const WritePacer& pacer = context_.commits.pacer;
   const StoreRoom room = context_.commits.usage.room_now();
-  state.is_pacing = pacer.is_pacing() && !pacer.is_plenty(room);
+  state.is_pacing = pacer.is_pacing() && (!pacer.is_plenty(room) || pacer.was_pacing(Clock::now()));
   state.paced_group = pacer.next_group(room);
   for (const auto& one : *generations) {
     state.live_bytes += one->user_bytes();
@@ -74,6 +74,9 @@ RollbackState RollbackThread::observe() {
   // Without automatic compactions RocksDB counts no L0 files, and so has room for any number.
   state.l0_room =
       thresholds.divert_l0_files == 0 ? kNoLimit : std::max(0, thresholds.divert_l0_files - signals.l0_files);
+
+  state.l0_is_crowded = signals.l0_compaction_trigger > 0 && thresholds.divert_l0_files > 0 &&
+                        signals.l0_files >= signals.l0_compaction_trigger;
 
   const Counts& counts = context_.telemetry.counts;
   RollbackScheduler::Activity activity;
@@ -133,6 +136,8 @@ void RollbackThread::run() {
     }
     ended_.notify_all();
   }
+  lock.unlock();
+  bring_back_.finish();
 }
 
 Status RollbackThread::bring_back_until(GenerationId last) {

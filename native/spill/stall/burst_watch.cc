@@ -23,7 +23,8 @@ bool BurstWatch::lasts(const Activity& activity, Route route, Time now) {
     reads_per_s_ = static_cast<double>(activity.reads - at_since_.reads) / seconds;
     // The diversion may have begun with the burst.
     if (std::exchange(is_first_window_, false)) began_with_ = std::max(began_with_, writes_per_s_);
-    is_over_ = !activity.is_paced && began_with_ > 0 && writes_per_s_ < kLasting * began_with_;
+    const bool is_paced = activity.pauses != at_since_.pauses;
+    is_over_ = !is_paced && began_with_ > 0 && writes_per_s_ < kLasting * began_with_;
     begin_window(activity, now);
   }
   return route == Route::spill && began_with_ > 0 && !is_over_ && !is_mixed(reads_per_s_, writes_per_s_) &&

@@ -24,7 +24,7 @@ class BurstWatch {
     std::uint64_t writes = 0;
     std::uint64_t reads = 0;
     double share_used = 0;
-    bool is_paced = false;  // the rate is this library's then, and tells nothing
+    std::uint64_t pauses = 0;  // of writers that were slowed: the rate is this library's then, and tells nothing
   };
   // `route`: of writes since the last call. True: they come at half the rate or more that they came at before the
   // diversion began or when it had just begun, with few reads, and the store is not mostly full. Then there is room for

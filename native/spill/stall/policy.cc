@@ -106,7 +106,7 @@ std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy) {
   if (state.is_stalled) return 0;
   if (state.rollback_requested) return kAllGenerations;
   if (state.spill_full) return 1;
-  if (state.is_pacing) return state.paced_group;
+  if (state.is_pacing) return state.l0_is_crowded ? 0 : state.paced_group;
   if (state.l0_room < 1) return 0;
   if (state.route == Route::spill) {
     return policy != RollbackPolicy::off && is_mostly_full(state) && !state.debt ? state.paced_group : 0;

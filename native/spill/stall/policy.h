@@ -31,7 +31,7 @@ Route next_route(Route now, const Signals& signals, const DivertPolicy& policy, 
 // From this share of the store on, what is there is brought back before it is full. A burst that fits in the store
 // comes back as one run, so it is late; pacing begins later still, when generations already come back. Source: decision
 // 0040
-inline constexpr double kMostlyFull = 0.75;
+inline constexpr double kMostlyFull = 0.7;
 // Whether reads are so many that it is a mixed load: K24 has rollback eager for those.
 bool is_mixed(double reads_per_s, double writes_per_s);
 
@@ -45,7 +45,7 @@ struct RollbackState {
   bool burst_is_over = false;       // of writes, with which the last diversion began
   bool spill_full = false;          // the store or the index is full
   bool is_pacing = false;           // it is about to be, and writers are slowed to what comes back
-  std::uint64_t paced_group = 1;    // then as many come back together, if nothing has begun
+  std::uint64_t paced_group = 1;    // in a burst that goes on as many come back together, if nothing has begun
   double share_used = 0;            // of the store's capacity or of the index's, the larger
   bool debt = false;                // pending compaction bytes alone would divert writes
   std::uint64_t sealed = 0;         // generations that are full or were sealed for another reason
@@ -55,6 +55,7 @@ struct RollbackState {
   double writes_per_s = 0;
   double idle_s = 0;                 // since the last diverted write
   int l0_room = 0;                   // L0 files below the divert threshold
+  bool l0_is_crowded = false;        // it has as many as RocksDB begins to compact at
   double since_last_rollback_s = 0;  // since the last rollback ended
   double last_took_s = 0;
 };
@@ -69,7 +70,8 @@ inline constexpr std::uint64_t kAllGenerations = ~std::uint64_t{0};
 //   1. Requested: all, now, even while writes are diverted.
 //   2. Full, or writers are slowed so that it does not fill: now, because writes that must be diverted would wait.
 //      Generations that come back together free their space together, so no more than what is free lasts for: one,
-//      where it is full.
+//      where it is full. Writers are slowed to what RocksDB compacts, not to what L0 takes: each part waits until L0 is
+//      compacted, unless the store is full.
 //   3. While writes are diverted: none (K8). Exception: the store is mostly full, only memtables hold RocksDB up, and
 //      the policy is not `off`. Then as in 2, because later, when the store is full, it would cost more.
 //   4. If one more L0 file would divert writes: none.

@@ -5,17 +5,10 @@
 
 namespace spillway::spill {
 
-DrainPacer::DrainPacer(double lump, double largest_group)
-    : lump_(lump), unpaced_(unpaced_above(lump)), largest_group_(largest_group) {}
+DrainPacer::DrainPacer(double lump, Groups groups) : lump_(lump), unpaced_(unpaced_above(lump)), groups_(groups) {}
 
-std::uint64_t DrainPacer::largest_group(double lump) {
-  return static_cast<std::uint64_t>(std::max(kMostGroup / lump, 1.0));
-}
-
-// Then two and a half lumps are free, which is the most that is when one lump leaves at a time.
 std::uint64_t DrainPacer::next_group(double free, double lump) {
-  return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::max(free / lump - 1.5, 0.0)), 1,
-                                   largest_group(lump));
+  return free < kTarget * lump ? 1 : static_cast<std::uint64_t>(std::max(kMostGroup / lump, 1.0));
 }
 
 // Lumps that left long ago say nothing of the drain now.
@@ -25,18 +18,28 @@ void DrainPacer::begin(Time now) {
 }
 
 void DrainPacer::observe(StoreRoom room, Time now) {
+  // Where writers were slowed lately, they soon will be again.
+  const bool was_paced = is_pacing_ || (ended_ != Time{} && now - ended_ < kPatience);
+  double left = groups_ == Groups::some ? returning_ - room.returning : 0;
+  returning_ = room.returning;
+  // When a group ends, the lumps of it are released one after the other, and the next one begins.
+  if (groups_ == Groups::some && was_paced && room.returning < lump_ / 2) {
+    room.returning = std::max(room.returning, lump_ * static_cast<double>(next_group(room.free, lump_)));
+  }
   const double even_free = room.free - std::max(room.returning - lump_, 0.0);
-  const double rise = even_free - even_free_;
-  if (room.returning > room_.returning) group_ = room.returning;
+  if (groups_ == Groups::none) left = even_free - even_free_;
   even_free_ = even_free;
   room_ = room;
-  if (rise > lump_ / 4) {  // less is space that was reserved for a moment
-    // When a group has left and the next has not begun, more seems to be free.
-    left_.emplace_back(now, largest_group_ > 0 ? std::min(rise, lump_) : rise);
+  if (left > lump_ / 4) {  // less is space that was reserved for a moment
+    left_.emplace_back(now, left);
     if (left_.size() > kLumps + 1) left_.pop_front();
   }
-  if (is_pacing_ && even_free >= unpaced_ + (is_growing() ? lump_ : 0)) is_pacing_ = false;
-  if (!is_pacing_ && !is_plenty(room, lump_)) begin(now);
+  if (is_pacing_ && even_free >= unpaced_) {
+    is_pacing_ = false;
+    ended_ = now;
+  }
+  if (!is_pacing_ && (!is_plenty(room, lump_) || (was_paced && even_free < unpaced_))) begin(now);
+  is_watching_ = is_pacing_ || was_paced;
 }
 
 DrainPacer::Seconds DrainPacer::mean_interval() const {
@@ -59,10 +62,7 @@ std::optional<double> DrainPacer::limit(Time now) const {
   const Seconds overdue = std::max(since_last - mean, Seconds(0));
   const double drain = amount / (time + overdue).count();
   const double target = unpaced_ * kTarget / kUnpaced;
-  double share = even_free_ / target;
-  if (is_growing()) share = std::min(share, kGrowing);
-  // Where a large group began with little free, what is free is spread over what has yet to come back.
-  return drain * std::max(share, room_.free / (room_.returning + target + lump_));
+  return drain * std::max(even_free_ / target, room_.free / (room_.returning + target + lump_));
 }
 
 }  // namespace spillway::spill

@@ -44,38 +44,37 @@ class DrainPacer {
   // After this long, or four times the mean, without a lump nothing is slowed any more. Source: guess
   static constexpr Seconds kPatience{10};
 
-  // While groups grow, this share of the drain may come in. Source: spill_drain_pacer_test.cc, a compromise: a smaller
-  // one costs more now, a larger one takes longer to grow
-  static constexpr double kGrowing = 0.85;
   // Groups are at most this share of the store. Source: guess, half of what is not kept free
   static constexpr double kMostGroup = 0.4;
 
-  // `lump`: the most that leaves together, but for groups. `largest_group`: the most of a group; 0: there are none.
-  explicit DrainPacer(double lump, double largest_group = 0);
+  // `lump`: the most that leaves together, but for groups.
+  enum class Groups : bool { none, some };
+  explicit DrainPacer(double lump, Groups groups = Groups::none);
 
   void observe(StoreRoom room, Time now);
   // From this free share on nothing is slowed.
   static double unpaced_above(double lump) { return std::min(kUnpaced * lump, kMostUnpaced); }
   // Whether nothing needs to be slowed: enough is free, if half of what is returning is needed until it has come back.
   static bool is_plenty(StoreRoom room, double lump) { return room.free - room.returning / 2 >= unpaced_above(lump); }
-  // How many lumps to bring back next while writers are slowed, so that what is free lasts until they are back.
+  // How many lumps to bring back together in a burst that goes on: few where hardly anything is free.
   static std::uint64_t next_group(double free, double lump);
-  // The largest of them; at least one.
-  static std::uint64_t largest_group(double lump);
+  // Whether writers are slowed, or were lately.
+  bool is_watching() const { return is_watching_; }
   // How much may come in a second; nothing: as much as will.
   std::optional<double> limit(Time now) const;
 
  private:
   void begin(Time now);
   Seconds mean_interval() const;
-  bool is_growing() const { return largest_group_ > 0 && group_ + lump_ / 2 < largest_group_; }
 
   const double lump_;
   const double unpaced_;
-  const double largest_group_;
+  const Groups groups_;
   bool is_pacing_ = false;
+  bool is_watching_ = false;
   StoreRoom room_;
-  double group_ = 0;      // the current or last one, when it began
+  Time ended_{};  // the last pacing
+  double returning_ = 0;
   double even_free_ = 1;  // as if lumps of a group were released one by one
   // What has left, with its time; the first only begins the time.
   std::deque<std::pair<Time, double>> left_;

@@ -7,10 +7,12 @@ namespace spillway::spill {
 WritePacer::WritePacer(std::uint64_t capacity_bytes, std::uint64_t lump_bytes, Groups groups)
     : capacity_bytes_(static_cast<double>(std::max<std::uint64_t>(capacity_bytes, 1))),
       lump_(static_cast<double>(lump_bytes) / capacity_bytes_),
-      drain_(lump_, groups == Groups::none ? 0 : lump_ * static_cast<double>(DrainPacer::largest_group(lump_))) {}
+      drain_(lump_, groups) {}
 
 WritePacer::Clock::duration WritePacer::pause(StoreRoom room, std::uint64_t bytes, Clock::time_point now) {
   drain_.observe(room, now);
+  last_.store(now.time_since_epoch(), std::memory_order_relaxed);
+  is_watching_ = drain_.is_watching();
   const auto limit = drain_.limit(now);
   is_pacing_.store(limit.has_value(), std::memory_order_relaxed);
   if (!limit) return {};

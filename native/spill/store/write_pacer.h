@@ -10,7 +10,7 @@
 
 namespace spillway::spill {
 
-// REQUIRES: one thread at a time, except for the const functions.
+// REQUIRES: one thread at a time; any thread may call is_pacing(), was_pacing(), is_plenty() and next_group().
 class WritePacer {
  public:
   using Clock = std::chrono::steady_clock;
@@ -21,17 +21,21 @@ class WritePacer {
   static constexpr std::chrono::milliseconds kShortest{2};
 
   // `lump_bytes`: what leaves together, of `capacity_bytes`, but for groups of lumps.
-  enum class Groups : bool { none, growing };
+  using Groups = DrainPacer::Groups;
   WritePacer(std::uint64_t capacity_bytes, std::uint64_t lump_bytes, Groups groups = Groups::none);
 
   // How long writes of `bytes` are to wait now; mostly 0.
   Clock::duration pause(StoreRoom room, std::uint64_t bytes, Clock::time_point now);
   // Whether writes are slowed now.
   bool is_pacing() const { return is_pacing_.load(std::memory_order_relaxed); }
+  // Whether writes were slowed within the last second.
+  bool was_pacing(Clock::time_point now) const {
+    return is_pacing() && now.time_since_epoch() - last_.load(std::memory_order_relaxed) < std::chrono::seconds(1);
+  }
   // Whether so much is free that nothing is slowed.
   bool is_plenty(StoreRoom room) const { return DrainPacer::is_plenty(room, lump_); }
   // Without a clock: pause() would find nothing to do.
-  bool is_idle(StoreRoom room) const { return !is_pacing() && is_plenty(room); }
+  bool is_idle(StoreRoom room) const { return !is_watching_ && is_plenty(room); }
   // How many lumps to bring back next (DrainPacer::next_group).
   std::uint64_t next_group(StoreRoom room) const { return DrainPacer::next_group(room.free, lump_); }
 
@@ -39,6 +43,8 @@ class WritePacer {
   const double capacity_bytes_;
   const double lump_;
   std::atomic<bool> is_pacing_{false};
+  bool is_watching_ = false;             // pause() has to see what is free
+  std::atomic<Clock::duration> last_{};  // when pause() was called
   DrainPacer drain_;
   Clock::time_point next_{};  // when the next write may come in
 };
