@@ -117,8 +117,13 @@ BringBack::Group BringBack::make_group(std::shared_ptr<const Generations> target
   const std::uint64_t tombstones = targets->size() > 1 ? group.run.tombstone_bytes() : 0;
   group.families = group.run.column_families();
   group.run_bytes = group.run.bytes_left();
-  const std::uint64_t even = std::clamp(group.run_bytes / targets->size() + 1, kLeastPart, kLargestPart);
-  group.part_bytes = std::min(even, most - tombstones);
+  // Where no compaction follows, each part is one more file in L0, or one more sorted run of universal compaction.
+  const bool are_compacted = std::ranges::all_of(group.families, [&](std::uint32_t id) {
+    const UsedColumnFamily family = context_.live.families().use(id);
+    return family.handle == nullptr || has_plain_levels(context_.main.db(), family);
+  });
+  const std::uint64_t even = std::max(group.run_bytes / targets->size() + 1, kLeastPart);
+  group.part_bytes = std::min(are_compacted ? std::min(even, kLargestPart) : even, most - tombstones);
   group.share = std::max(static_cast<double>(sum(*targets, &Generation::user_bytes)) /
                              static_cast<double>(context_.store.capacity_bytes()),
                          static_cast<double>(sum(*targets, &Generation::memory_bytes)) /

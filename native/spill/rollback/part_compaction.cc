@@ -93,6 +93,11 @@ bool has_plain_levels(const rocksdb::ColumnFamilyOptions& options, const rocksdb
          options.preclude_last_level_data_seconds == 0 && options.preserve_internal_time_seconds == 0;
 }
 
+bool has_plain_levels(rocksdb::DB& db, const ColumnFamily& family) {
+  rocksdb::ColumnFamilyDescriptor descriptor;
+  return family.handle->GetDescriptor(&descriptor).ok() && has_plain_levels(descriptor.options, db.GetDBOptions());
+}
+
 std::function<void()> l0_compaction(rocksdb::DB& db, UsedColumnFamily family, bool only_to_base) {
   rocksdb::ColumnFamilyDescriptor descriptor;
   if (!family.handle->GetDescriptor(&descriptor).ok()) return {};

@@ -39,6 +39,8 @@ std::optional<PartCompaction> compaction_of_l0(const rocksdb::ColumnFamilyMetaDa
 // Whether a family's levels may be compacted so: leveled, by itself, in one directory, with no other rule of where data
 // lies.
 bool has_plain_levels(const rocksdb::ColumnFamilyOptions& options, const rocksdb::DBOptions& database);
+// The same of a family with a handle.
+bool has_plain_levels(rocksdb::DB& db, const ColumnFamily& family);
 
 // What compacts L0 so, as it is now; `only_to_base`: into the first level below L0 and no further. Empty: nothing is to
 // be done. If RocksDB has begun to compact a file meanwhile, what is there is left to it. REQUIRES: it runs while no
