@@ -61,7 +61,9 @@ def percent(share: float) -> str:
 
 def about(value: float) -> str:
     """A latency for a remark: two significant digits are enough."""
-    return f"{value / 1e3:,.2g} ms" if value >= 1e3 else f"{value:,.0f} µs"
+    if value < 1e3:
+        return f"{value:,.0f} µs"
+    return f"{value / 1e3:,.0f} ms" if value >= 1e5 else f"{value / 1e3:,.2g} ms"
 
 
 def stall_seconds_by_cause(summary: Document) -> dict[str, float]:
@@ -138,24 +140,45 @@ def _several(arms: Sequence[ArmRecord]) -> str:
     known = [arm for arm in arms if arm.summary["throughput_ops_s"]]
     if not known:
         return f"Of {len(arms)} arms none finished an operation."
-    best = max(known, key=lambda arm: arm.summary["throughput_ops_s"])
-    worst = min(known, key=lambda arm: arm.summary["throughput_ops_s"])
-    factor = best.summary["throughput_ops_s"] / worst.summary["throughput_ops_s"]
-    if factor < 1.02:
+    best, *others = sorted(known, key=lambda arm: -arm.summary["throughput_ops_s"])
+    if not others or best.summary["throughput_ops_s"] < 1.02 * others[-1].summary["throughput_ops_s"]:
         return f"{len(arms)} arms, and their throughput is within 2 %."
+    factor = best.summary["throughput_ops_s"] / others[0].summary["throughput_ops_s"]
     said = (
         f"“{best.name}” did {number(best.summary['throughput_ops_s'], 0)} operations a second, "
-        f"{number(factor)} times what “{worst.name}” did."
+        f"{number(factor)} times what the next, “{others[0].name}”, did."
     )
-    return f"{said} {_to_the_end(best, worst)}".strip()
+    return " ".join(part for part in (said, _longest_write(best, others), _to_the_end(best, others)) if part)
 
 
-def _to_the_end(best: ArmRecord, worst: ArmRecord) -> str:
-    """The same two arms with the work counted that was put off; nothing where no phase settles it."""
-    of_best, of_worst = ((arm.summary.get("bill") or {}).get("throughput_ops_s") for arm in (best, worst))
-    if not of_best or not of_worst:
+def _longest_write(best: ArmRecord, others: Sequence[ArmRecord]) -> str:
+    """Its longest write beside the best of the others'; nothing where one of them wrote nothing."""
+    its = (best.summary.get("write_latency_us") or {}).get("max")
+    longest = [((arm.summary.get("write_latency_us") or {}).get("max"), arm.name) for arm in others]
+    known = [(value, name) for value, name in longest if value]
+    if not its or not known:
         return ""
-    return f"Counted until everything was settled, {number(of_best, 0)}: {number(of_best / of_worst)} times."
+    least, name = min(known)
+    return f"Its longest write took {about(its)}, the best of the others’ {about(least)} (“{name}”)."
+
+
+def _to_the_end(best: ArmRecord, others: Sequence[ArmRecord]) -> str:
+    """Its whole bill, with the work that was put off, beside the best rival's; nothing where no phase settles it."""
+
+    def of(arm: ArmRecord, figure: str) -> float:
+        return float((arm.summary.get("bill") or {}).get(figure) or 0.0)
+
+    rival = max(others, key=lambda arm: of(arm, "throughput_ops_s"))
+    rate, of_rival = of(best, "throughput_ops_s"), of(rival, "throughput_ops_s")
+    if not rate or not of_rival:
+        return ""
+    said = f"Counted until everything was settled, {number(rate, 0)}: {number(rate / of_rival)} times “{rival.name}”"
+    wrote = [(of(arm, "wa_total"), arm.name) for arm in others if of(arm, "wa_total")]
+    if not of(best, "wa_total") or not wrote:
+        return f"{said}."
+    least, name = min(wrote)
+    flash = f"{number(of(best, 'wa_total'))} bytes on flash for each of the user’s, to {number(least)} of “{name}”"
+    return f"{said}, and {flash}."
 
 
 def idle_drive(arm: ArmRecord) -> str:
