@@ -85,14 +85,14 @@ const Entry* EntryList::append(Entry fields, std::string_view key) {
 }
 
 const Entry& EntryList::next(Place* place) const {
-  if (place->block == nullptr || place->at == place->block->end.load(std::memory_order_relaxed)) {
-    const auto& link = place->block == nullptr ? first_ : place->block->next;
+  if (place->block_ == nullptr || place->at_ == place->block_->end.load(std::memory_order_relaxed)) {
+    const auto& link = place->block_ == nullptr ? first_ : place->block_->next;
     Block* const block = link.load(std::memory_order_relaxed);
-    place->block = block;
-    place->at = first_of(block);
+    place->block_ = block;
+    place->at_ = first_of(block);
   }
-  const Entry& entry = *std::launder(reinterpret_cast<const Entry*>(place->at));
-  place->at += entry.bytes();
+  const Entry& entry = *std::launder(reinterpret_cast<const Entry*>(place->at_));
+  place->at_ += entry.bytes();
   return entry;
 }
 

@@ -19,8 +19,8 @@ class EntryList {
   // Between two entries, or before the first or behind the last. Valid while the list lives.
   class Place {
     friend class EntryList;
-    const Block* block = nullptr;  // null: before the first
-    const std::byte* at = nullptr;
+    const Block* block_ = nullptr;  // null: before the first
+    const std::byte* at_ = nullptr;
   };
 
   EntryList() = default;
