@@ -92,7 +92,7 @@ class Table {
 
   // Closes the gap that it leaves: whatever was pushed beyond it by it moves back.
   void erase(Slot* slot) {
-    std::size_t gap = static_cast<std::size_t>(slot - slots_);
+    auto gap = static_cast<std::size_t>(slot - slots_);
     for (std::size_t at = next(gap); !slots_[at].empty(); at = next(at)) {
       if (distance(home(slots_[at].hash()), at) >= distance(gap, at)) {
         slots_[gap] = slots_[at];
