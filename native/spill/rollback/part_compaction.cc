@@ -90,7 +90,7 @@ std::optional<PartCompaction> compaction_of_l0(const rocksdb::ColumnFamilyMetaDa
 bool has_plain_levels(const rocksdb::ColumnFamilyOptions& options, const rocksdb::DBOptions& database) {
   return options.compaction_style == rocksdb::kCompactionStyleLevel && !options.disable_auto_compactions &&
          options.num_levels > 1 && options.cf_paths.size() <= 1 && database.db_paths.size() <= 1 &&
-         options.preclude_last_level_data_seconds == 0 && options.preserve_internal_time_seconds == 0;
+         options.preclude_last_level_data_seconds == 0;
 }
 
 bool has_plain_levels(rocksdb::DB& db, const ColumnFamily& family) {
