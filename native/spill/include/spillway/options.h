@@ -20,11 +20,10 @@ class Store;
 // When diverted writes are brought back into RocksDB (K8). During a write stall that happens only for a call that waits
 // for it: Rollback(), or one that needs every write in RocksDB (docs/decisions/0018).
 enum class RollbackPolicy {
-  adaptive,  // while reads come, writes are few or RocksDB keeps up with them, and when the store is mostly full; not
-             // in a burst of writes
-  eager,  // as soon as the stall is over
-  lazy,   // when a generation is full, or writes have ceased
-  off,    // only for a call that waits for it, or when the spill store or the key index is full
+  adaptive,  // while reads come, writes are few or RocksDB keeps up, and when mostly full; not in a burst of writes
+  eager,     // as soon as the stall is over
+  lazy,      // when a generation is full, or writes have ceased
+  off,       // only for a call that waits for it, or when the spill store or the key index is full
 };
 
 // When a write is diverted past RocksDB. Counts are compared as RocksDB compares its own triggers.
