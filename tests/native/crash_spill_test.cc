@@ -44,11 +44,13 @@ constexpr Step kCommonSteps[] = {
     {"spill.bind.confirmed", false},       {"spill.write.before_divert", false},
     {"spill.write.announces", false},      {"spill.write.looked_for_groups", false},
     {"spill.write.announced", false},      {"spill.commit.added", false},
+    {"spill.rollback.compacted", false},
 };
 constexpr Step kRegionSteps[] = {
     {"spill.region.begin.created", false},   {"spill.region.append.written", false},
     {"spill.region.cut.truncated", false},   {"spill.region.drop.renamed", true},
     {"spill.region.release.removed", false}, {"spill.region.seal.synced", false},
+    {"spill.region.spare.created", false},
 };
 constexpr Step kKvSteps[] = {
     {"spill.kv.begin.begun", false},

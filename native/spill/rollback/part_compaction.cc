@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/steps.h"
+
 namespace spillway::spill {
 namespace {
 
@@ -119,6 +121,7 @@ std::function<void()> l0_compaction(rocksdb::DB& db, UsedColumnFamily family, bo
   // Not OK: RocksDB has begun to compact one of them, or closes, or its drive fails, which it says to who writes next.
   return [&db, family = std::move(family), chosen = *chosen, how] {
     db.CompactFiles(how, family.handle, chosen.inputs, chosen.output_level).PermitUncheckedError();
+    steps::reached("spill.rollback.compacted");
   };
 }
 
