@@ -44,7 +44,6 @@ constexpr Step kCommonSteps[] = {
     {"spill.bind.confirmed", false},       {"spill.write.before_divert", false},
     {"spill.write.announces", false},      {"spill.write.looked_for_groups", false},
     {"spill.write.announced", false},      {"spill.commit.added", false},
-    {"spill.rollback.compacted", false},
 };
 constexpr Step kRegionSteps[] = {
     {"spill.region.begin.created", false},   {"spill.region.append.written", false},

@@ -1,5 +1,6 @@
 // Writers that would fill the store are slowed to what comes back, and do not meet a full one.
 #include <gtest/gtest.h>
+#include <rocksdb/listener.h>
 
 #include <atomic>
 #include <memory>
@@ -55,6 +56,23 @@ class SpillPacing : public ::testing::Test {
   SpillOptions spill_;
   std::unique_ptr<DB> db_;
 };
+
+// Each is one more file in L0.
+struct Ingestions : rocksdb::EventListener {
+  void OnExternalFileIngested(rocksdb::DB*, const rocksdb::ExternalFileIngestionInfo&) override { ++files; }
+  std::atomic<std::uint64_t> files{0};
+};
+
+TEST_F(SpillPacing, RunsOfABurstThatGoesOnAreFewFiles) {
+  const auto ingestions = std::make_shared<Ingestions>();
+  options_.listeners = {ingestions};
+  open(RollbackPolicy::adaptive);
+  put(4 * kCapacity, 1);
+  EXPECT_GT(db_->GetSpillStatistics().waits_pacing, 0U);
+  const std::uint64_t generations = db_->GetSpillStatistics().rolled_back_bytes / spill_.generation_bytes;
+  EXPECT_GT(generations, 3 * kCapacity / spill_.generation_bytes / 2);
+  EXPECT_LT(ingestions->files, generations / 3);
+}
 
 TEST_F(SpillPacing, ASustainedLoadDoesNotMeetAFullStore) {
   open(RollbackPolicy::adaptive);

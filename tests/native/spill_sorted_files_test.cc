@@ -145,10 +145,10 @@ class SortedFilesTest : public ::testing::Test {
     models_[family][key] = "main";
   }
 
-  Status sort() {
+  Status sort(const SortedProgress& progress = {}) {
     const MergedRun run({&generation_, 1}, generation_->last_sequence(), families_, is_superseded_);
     return write_sorted_files(run.next(run.bytes_left()), generation_->id(), families_, ValueReader(store_), store_,
-                              db_->GetDBOptions(), temporary_.root().string(), stop_, &files_);
+                              db_->GetDBOptions(), temporary_.root().string(), stop_, &files_, progress);
   }
   void ingest() {
     for (const SortedFile& file : files_) {
@@ -231,6 +231,17 @@ TEST_F(SortedFilesTest, MoreThanTheBufferHoldsTakesSeveralScans) {
   EXPECT_EQ(store_.scans + store_.reads, 70);
   ingest();
   EXPECT_EQ(in_db(0), models_[0]);
+}
+
+TEST_F(SortedFilesTest, TellHowMuchIsWritten) {
+  for (int i = 0; i < 100; ++i) put(i % 2, "key" + std::to_string(i), std::string(100'000, 'v'));
+  std::vector<std::uint64_t> told;
+  ASSERT_TRUE(sort([&](std::uint64_t bytes) { told.push_back(bytes); }).ok());
+  ASSERT_GE(told.size(), 7u) << "of 10 MB";
+  EXPECT_TRUE(std::ranges::is_sorted(told));
+  EXPECT_GT(told.front(), 1'000'000u);
+  EXPECT_LE(told.back(), 10'001'000u) << "of both families";
+  EXPECT_GT(told.back(), 8'500'000u);
 }
 
 TEST_F(SortedFilesTest, OnlyTombstonesMakeAFileToo) {

@@ -1,6 +1,7 @@
 #include "spill/commit/store_usage.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "spill/live/sorted_size.h"
 
@@ -13,13 +14,14 @@ constexpr double kReserve = 0.1;
 }  // namespace
 
 bool StoreUsage::has_room(std::uint64_t bytes, bool may_use_reserve) const {
-  const double used = share_used(bytes, live_.held_memory_bytes());
+  const double used = share_used(bytes, live_.held_memory_bytes(), kept_for_run_.load(std::memory_order_relaxed));
   free_share_.store(1.0 - kReserve - used, std::memory_order_relaxed);
   return used <= (may_use_reserve ? 1.0 : 1.0 - kReserve);
 }
 
 StoreRoom StoreUsage::room_now() const {
-  return {1.0 - kReserve - share_used(0, live_.held_memory_bytes()), returning_.load(std::memory_order_relaxed)};
+  const std::uint64_t kept = kept_for_run_.load(std::memory_order_relaxed);
+  return {1.0 - kReserve - share_used(0, live_.held_memory_bytes(), kept), returning_.load(std::memory_order_relaxed)};
 }
 
 std::uint64_t StoreUsage::room_for_sorted(std::uint64_t more_bytes) const {
@@ -33,9 +35,16 @@ std::uint64_t StoreUsage::room_for_sorted(std::uint64_t more_bytes) const {
   return room;
 }
 
-double StoreUsage::share_used(std::uint64_t more_bytes, std::uint64_t more_memory) const {
+std::uint64_t StoreUsage::room_for_run(double left_to_writers) const {
+  if (has_own_drive_) return std::numeric_limits<std::uint64_t>::max();
+  const double share = std::max(1.0 - kReserve - left_to_writers, 0.0);
+  const auto most = static_cast<std::uint64_t>(share * static_cast<double>(store_.capacity_bytes()));
+  return most - std::min(most, store_.used_bytes());
+}
+
+double StoreUsage::share_used(std::uint64_t more_bytes, std::uint64_t more_memory, std::uint64_t kept) const {
   const std::uint64_t memory = live_.memory_bytes() + more_memory;
-  const std::uint64_t used = store_.used_bytes() + room_for_sorted(more_bytes) + more_bytes;
+  const std::uint64_t used = store_.used_bytes() + std::max(room_for_sorted(more_bytes), kept) + more_bytes;
   return std::max(static_cast<double>(used) / static_cast<double>(store_.capacity_bytes()),
                   static_cast<double>(memory) / static_cast<double>(index_bytes_));
 }

@@ -18,8 +18,9 @@ class StoreUsage {
   StoreUsage(const SpillOptions& options, const Store& store, const LiveSet& live)
       : has_own_drive_(options.store != nullptr), index_bytes_(options.index_bytes), store_(store), live_(live) {}
 
-  // The larger of two shares: of the store's capacity and of the index's memory. 1: full.
-  double share_used() const { return share_used(0, 0); }
+  // The larger of two shares: of the store's capacity and of the index's memory, without what is kept for a run. 1:
+  // full.
+  double share_used() const { return share_used(0, 0, 0); }
   // Whether `bytes` more fit. A reserve is kept for writes that cannot go to RocksDB.
   bool has_room(std::uint64_t bytes, bool may_use_reserve) const;
   // Room for writes that can go to RocksDB, as shares of the store's capacity or of the index's memory.
@@ -28,11 +29,16 @@ class StoreUsage {
   StoreRoom room() const {
     return {free_share_.load(std::memory_order_relaxed), returning_.load(std::memory_order_relaxed)};
   }
+  // Room for the sorted files of a run that comes back at once: most, with so many of them left to writers. A run in
+  // which nothing else counts has any room.
+  std::uint64_t room_for_run(double left_to_writers) const;
+  // Keeps so much free for them, if it is more than what is always kept.
+  void keep_for_run(std::uint64_t bytes) { kept_for_run_.store(bytes, std::memory_order_relaxed); }
   // Of what a rollback in progress will release at its end, the share that has not yet come back.
   void set_returning(double share) { returning_.store(share, std::memory_order_relaxed); }
 
  private:
-  double share_used(std::uint64_t more_bytes, std::uint64_t more_memory) const;
+  double share_used(std::uint64_t more_bytes, std::uint64_t more_memory, std::uint64_t kept) const;
   // Size of the sorted files of the largest generation, if the newest one had `more_bytes` more.
   std::uint64_t room_for_sorted(std::uint64_t more_bytes) const;
 
@@ -42,6 +48,7 @@ class StoreUsage {
   const LiveSet& live_;
   mutable std::atomic<double> free_share_{1};
   std::atomic<double> returning_{0};
+  std::atomic<std::uint64_t> kept_for_run_{0};
 };
 
 }  // namespace spillway::spill

@@ -14,11 +14,8 @@ namespace {
 
 using rocksdb::Status;
 
-// Each part costs an ingestion. Source: guess
-constexpr std::uint64_t kLeastPart = std::uint64_t{1} << 20;
-// A part is followed by a compaction of up to ten times its size, for which a call that needs the rollbacks to rest
-// waits. Source: guess
-constexpr std::uint64_t kLargestPart = std::uint64_t{32} << 20;
+// RocksDB compacts a file in L0 as a whole, and keeps its index in memory. Source: guess
+constexpr std::uint64_t kLargestPart = std::uint64_t{1} << 30;
 
 std::uint64_t sum(const Generations& generations, std::uint64_t (Generation::*of)() const) {
   std::uint64_t total = 0;
@@ -51,6 +48,7 @@ Status BringBack::bring_back(std::uint64_t most) {
   MainDb& main = context_.main;
   Status status;
   if (!group_) {
+    const bool goes_on = most < kAllGenerations || context_.commits.pacer.is_watching();
     Status renewed = Status::TryAgain();  // not tried
     if (main.logs().have_failed()) {
       renewed = main.renew_log();
@@ -64,7 +62,7 @@ Status BringBack::bring_back(std::uint64_t most) {
       end_rollback(*choice.targets, *choice.put_back, Way::put_back);
       return {};
     }
-    if (status = begin_group(choice); !status.ok()) return status;
+    if (status = begin_group(choice, goes_on); !status.ok()) return status;
   }
   status = ingest_concurrently(*group_);
   if (status.ok() && group_->run.is_empty()) {
@@ -77,12 +75,16 @@ Status BringBack::bring_back(std::uint64_t most) {
   return status.IsAborted() && !main.ingested_files().may_ingest() ? Status::TryAgain() : status;
 }
 
-Status BringBack::begin_group(const Choice& choice) {
+Status BringBack::begin_group(const Choice& choice, bool goes_on) {
   if (Status status = context_.commits.writer.make_durable_concurrently(); !status.ok()) return status;
   group_.emplace(make_group(choice.targets, choice.visible));
   group_->began = begin_rollback(*group_->targets);
   is_under_way_.store(true, std::memory_order_release);
-  begin_compaction(*group_, /*only_to_base=*/true);  // otherwise the first part would be compacted with what lies in L0
+  // In as few files as there is room for: RocksDB compacts L0 by its number of files.
+  const double left_to_writers = goes_on ? context_.commits.pacer.kept_for_writers() : 0;
+  const std::uint64_t room = context_.commits.usage.room_for_run(left_to_writers);
+  group_->part_bytes = std::max(group_->part_bytes, std::min({group_->run_bytes, room, kLargestPart}));
+  context_.commits.usage.keep_for_run(group_->part_bytes);
   context_.commits.usage.set_returning(group_->share);
   return {};
 }
@@ -93,20 +95,26 @@ void BringBack::finish() {
 }
 
 void BringBack::end_group() {
-  compaction_.wait();
-  group_.reset();
+  group_.reset();  // frees the place of its generations, for which writers may wait
+  keep_room_for_next_run();
   is_under_way_.store(false, std::memory_order_release);
   context_.commits.usage.set_returning(0);
 }
 
-// There is always room for the sorted files of the largest generation (StoreUsage), so a part has no more bytes. There
-// are as many parts as generations at least, so that the run comes back as evenly as the generations would one by one.
+void BringBack::keep_room_for_next_run() {
+  const bool has_next = context_.commits.pacer.is_watching() && !context_.live.generations()->empty();
+  const double most = DrainPacer::kMostGroup * static_cast<double>(context_.store.capacity_bytes());
+  const std::uint64_t room = context_.commits.usage.room_for_run(context_.commits.pacer.kept_for_writers());
+  context_.commits.usage.keep_for_run(has_next ? std::min(static_cast<std::uint64_t>(most), room) : 0);
+}
+
+// There is always room for the sorted files of the largest generation (StoreUsage), so any part may have so many bytes.
 BringBack::Group BringBack::make_group(std::shared_ptr<const Generations> targets, Sequence durable) const {
   const auto superseded = [&](const Entry& entry) { return context_.live.is_superseded(entry, durable); };
   const auto make_run = [&] { return MergedRun(*targets, ~Sequence{0}, context_.live.families(), superseded); };
   std::uint64_t most = 0;
   for (const auto& one : *targets) most = std::max(most, most_sorted_bytes(*one));
-  Group group{.targets = targets, .run = make_run(), .families = {}, .began = {}};
+  Group group{.targets = targets, .run = make_run(), .began = {}};
   // Each part may have all range tombstones.
   if (targets->size() > 1 && group.run.tombstone_bytes() > most / 2) {
     targets = std::make_shared<Generations>(Generations{targets->front()});
@@ -115,15 +123,8 @@ BringBack::Group BringBack::make_group(std::shared_ptr<const Generations> target
     group.run = make_run();
   }
   const std::uint64_t tombstones = targets->size() > 1 ? group.run.tombstone_bytes() : 0;
-  group.families = group.run.column_families();
   group.run_bytes = group.run.bytes_left();
-  // Where no compaction follows, each part is one more file in L0, or one more sorted run of universal compaction.
-  const bool are_compacted = std::ranges::all_of(group.families, [&](std::uint32_t id) {
-    const UsedColumnFamily family = context_.live.families().use(id);
-    return family.handle == nullptr || has_plain_levels(context_.main.db(), family);
-  });
-  const std::uint64_t even = std::max(group.run_bytes / targets->size() + 1, kLeastPart);
-  group.part_bytes = std::min(are_compacted ? std::min(even, kLargestPart) : even, most - tombstones);
+  group.part_bytes = most - tombstones;
   group.share = std::max(static_cast<double>(sum(*targets, &Generation::user_bytes)) /
                              static_cast<double>(context_.store.capacity_bytes()),
                          static_cast<double>(sum(*targets, &Generation::memory_bytes)) /

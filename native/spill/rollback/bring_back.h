@@ -19,8 +19,8 @@
 #include "spill/main_db/main_db.h"
 #include "spill/report/telemetry.h"
 #include "spill/rollback/merged_run.h"
-#include "spill/rollback/part_compaction.h"
 #include "spill/rollback/rollback_pause.h"
+#include "spill/rollback/run_pace.h"
 #include "spill/rollback/sorted_files.h"
 #include "spill/stall/detector.h"
 #include "spill/stall/room_signal.h"
@@ -52,13 +52,16 @@ class BringBack {
   // The next step: the `most` oldest live generations begin to come back, or all if they are small enough to be put
   // back; or the next part of those that have begun does. TryAgain: RocksDB has no room now.
   rocksdb::Status bring_back(std::uint64_t most) EXCLUDES(mutex_);
+  // Somebody waits for what comes back: from now on it comes as fast as it can. Or nobody does: RunPace.
+  void hurry() { is_hurried_.store(true, std::memory_order_relaxed); }
+  void take_time() { is_hurried_.store(false, std::memory_order_relaxed); }
   // Whether generations have begun to come back, and parts are left.
   bool is_under_way() const { return is_under_way_.load(std::memory_order_acquire); }
   // All of them while commits wait: for the small rest that bring_back() has left. TryAgain: RocksDB has no room for it
   // now. Aborted: they are too large to be put back, or RocksDB refuses it, and `largest` is Way::put_back.
   rocksdb::Status bring_back_in_commit_queue(Way largest) REQUIRES(mutex_, in_commit_queue);
 
-  // What has begun will not go on, for the database closes. The compaction of the last part has ended.
+  // What has begun will not go on, for the database closes.
   void finish() EXCLUDES(mutex_);
 
   // Held by a rollback, by a caller that brings back the rest, and by compactions that RocksDB does not announce. Taken
@@ -87,10 +90,9 @@ class BringBack {
   struct Group {
     std::shared_ptr<const Generations> targets;
     MergedRun run;
-    std::uint64_t part_bytes = 0;         // of sorted files, most
-    std::uint64_t run_bytes = 0;          // of the whole run
-    std::vector<std::uint32_t> families;  // of what is in it
-    double share = 0;                     // of the store's capacity or of the index's, the larger
+    std::uint64_t part_bytes = 0;  // of sorted files, most
+    std::uint64_t run_bytes = 0;   // of the whole run
+    double share = 0;              // of the store's capacity or of the index's, the larger
     Return began;
   };
 
@@ -107,14 +109,15 @@ class BringBack {
   rocksdb::Status put_back(const Generations& targets) REQUIRES(mutex_, in_commit_queue);
   // `durable`: the sequence up to which the spill store is durable.
   Group make_group(std::shared_ptr<const Generations> targets, Sequence durable) const;
-  rocksdb::Status begin_group(const Choice& choice) REQUIRES(mutex_);
+  rocksdb::Status begin_group(const Choice& choice, bool goes_on) REQUIRES(mutex_);
+  void keep_room_for_next_run() REQUIRES(mutex_);
   void end_group() REQUIRES(mutex_);  // done or given up
   rocksdb::Status ingest_concurrently(Group& group) REQUIRES(mutex_);
   rocksdb::Status ingest_in_commit_queue(Group& group) REQUIRES(mutex_, in_commit_queue);
   rocksdb::Status write_and_ingest_part(Group& group) REQUIRES(mutex_);
-  static double left_of(const Group& group);
-  // See l0_compaction().
-  void begin_compaction(const Group& group, bool only_to_base) REQUIRES(mutex_);
+  static double left_of(const Group& group, std::uint64_t sorted_bytes = 0);
+  // `sorted_bytes` of the next part were written: waits, so that the run takes its time (RunPace).
+  void keep_pace(const Group& group, std::uint64_t sorted_bytes) REQUIRES(mutex_);
   rocksdb::Status ingest_files(const std::vector<SortedFile>& files);
   rocksdb::Status drop(const Generations& brought_back) REQUIRES(mutex_, in_commit_queue);
 
@@ -124,8 +127,9 @@ class BringBack {
   bool has_refused_ GUARDED_BY(mutex_) = false;  // RocksDB has just refused what was to be put back
   std::optional<Group> group_ GUARDED_BY(mutex_);
   std::atomic<bool> is_under_way_{false};
+  std::atomic<bool> is_hurried_{false};
+  RunPace pace_ GUARDED_BY(mutex_);
   RollbackPause pause_;
-  InCompactionThread compaction_ GUARDED_BY(mutex_);  // of the part that was ingested last
 };
 
 }  // namespace spillway::spill

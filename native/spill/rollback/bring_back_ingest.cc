@@ -1,14 +1,15 @@
 // Large generations come back as a sorted run that RocksDB ingests in parts.
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 
 #include "base/steps.h"
 #include "spill/compat/file_ingestion.h"
 #include "spill/rollback/bring_back.h"
-#include "spill/rollback/part_compaction.h"
 
 namespace spillway::spill {
 
@@ -23,27 +24,7 @@ Status BringBack::ingest_concurrently(Group& group) {
     context_.main.order().let_compactions_run(MainOrder::Until::ingested);
     if (status.ok() && group.run.is_empty()) status = drop(*group.targets);
   });
-  if (status.ok()) begin_compaction(group, /*only_to_base=*/false);
   return status;
-}
-
-// Compactions that are not announced to listeners must not run while a note is owed. In a stall RocksDB's threads have
-// enough to do, and a call may wait for the rollback. A pause of background work waits for this one.
-void BringBack::begin_compaction(const Group& group, bool only_to_base) {
-  if (context_.detector.signals().is_stalled) return;
-  auto pass = std::make_shared<RollbackPause::Pass>(pause_);
-  std::vector<std::function<void()>> of_families;
-  for (const std::uint32_t id : group.families) {
-    if (!*pass || context_.commits.notes.is_owed() || context_.main.is_stopping()) return;
-    UsedColumnFamily family = context_.live.families().use(id);
-    if (family.is_dropped || family.handle == nullptr) continue;
-    if (auto one = l0_compaction(context_.main.db(), std::move(family), only_to_base))
-      of_families.push_back(std::move(one));
-  }
-  if (of_families.empty()) return;
-  compaction_.start(*context_.main.db().GetEnv(), [pass, of_families = std::move(of_families)] {
-    for (const auto& one : of_families) one();
-  });
 }
 
 Status BringBack::ingest_in_commit_queue(Group& group) {
@@ -58,11 +39,28 @@ Status BringBack::ingest_in_commit_queue(Group& group) {
 }
 
 // The share that has not come back, in whole generations, as if they came back one by one.
-double BringBack::left_of(const Group& group) {
+double BringBack::left_of(const Group& group, std::uint64_t sorted_bytes) {
   if (group.run_bytes == 0) return 0;
   const auto generations = static_cast<double>(group.targets->size());
-  const double left = static_cast<double>(group.run.bytes_left()) / static_cast<double>(group.run_bytes);
+  const std::uint64_t bytes = group.run.bytes_left() - std::min(group.run.bytes_left(), sorted_bytes);
+  const double left = static_cast<double>(bytes) / static_cast<double>(group.run_bytes);
   return group.share * std::ceil(left * generations) / generations;
+}
+
+void BringBack::keep_pace(const Group& group, std::uint64_t sorted_bytes) {
+  constexpr std::chrono::milliseconds kLookAgain{20};
+  for (;;) {
+    const auto now = std::chrono::steady_clock::now();
+    const Signals signals = context_.detector.signals();
+    pace_.observe(signals.l0_files, now);
+    const auto takes = pace_.seconds_of_run(signals.l0_compaction_trigger);
+    const bool is_waited_for = is_hurried_.load(std::memory_order_relaxed) || pause_.is_paused();
+    if (!takes || is_waited_for || context_.main.is_stopping()) return;
+    const std::uint64_t left = group.run.bytes_left() - std::min(group.run.bytes_left(), sorted_bytes);
+    const double done = 1 - static_cast<double>(left) / static_cast<double>(group.run_bytes);
+    if (now - group.began.at >= done * *takes) return;
+    std::this_thread::sleep_for(kLookAgain);
+  }
 }
 
 Status BringBack::write_and_ingest_part(Group& group) {
@@ -71,15 +69,18 @@ Status BringBack::write_and_ingest_part(Group& group) {
   Status status;
   if (!main.ingested_files().may_ingest()) status = IngestedFiles::refusal();
   if (status.ok()) {
+    const auto progress = [&](std::uint64_t bytes) REQUIRES(mutex_) {
+      context_.commits.usage.set_returning(left_of(group, bytes));
+      keep_pace(group, bytes);
+    };
     status = write_sorted_files(group.run.next(group.part_bytes), group.targets->back()->id(), context_.live.families(),
                                 context_.values, context_.store, main.db().GetDBOptions(), sorted_directory_,
-                                main.stopping(), &files);
+                                main.stopping(), &files, progress);
   }
   if (status.ok()) {
     steps::reached("spill.rollback.sorted");
     status = main.flush_large_memtables();
   }
-  compaction_.wait();  // of the part before, while this one was written
   // Where all of it is superseded, what does that is kept after a loss of power only if RocksDB's log has what came
   // before it, as in ingest_files.
   if (status.ok()) status = files.empty() ? main.sync_log() : ingest_files(files);

@@ -24,6 +24,7 @@ Status MainOnly::run(const Action& action, KeyVersions* written) {
 
 std::optional<Status> MainOnly::try_round(int round, const Action& action, KeyVersions* written) {
   const bool is_last = round >= kMostRounds;
+  bring_back_.hurry();
   // Locked first: a write that holds keys may be in doubt, and wait for a rollback.
   std::optional<KeyVersions::AnyKey> any_key;
   if (written != nullptr) any_key.emplace(*written);

@@ -14,6 +14,8 @@ constexpr int kNoLimit = std::numeric_limits<int>::max();
 constexpr GenerationId kNone = std::numeric_limits<GenerationId>::max();
 // Time between two checks of a waiting call: an upper bound on the delay after a missed wake-up.
 constexpr std::chrono::milliseconds kLookAgain{20};
+// Of L0's files at which RocksDB begins to compact them. Source: guess, it compacts some while others come
+constexpr int kCrowded = 3;
 // Recoveries of RocksDB, each followed by another error, before a waiting call returns the error. Source: guess.
 constexpr int kMostRecoveries = 2;
 
@@ -39,6 +41,7 @@ void RollbackThread::wake(bool insists) {
 }
 
 void RollbackThread::ask_for(GenerationId last) {
+  bring_back_.hurry();
   const MutexLock lock(mutex_);
   scheduler_.ask_for(last);
 }
@@ -76,7 +79,7 @@ RollbackState RollbackThread::observe() {
       thresholds.divert_l0_files == 0 ? kNoLimit : std::max(0, thresholds.divert_l0_files - signals.l0_files);
 
   state.l0_is_crowded = signals.l0_compaction_trigger > 0 && thresholds.divert_l0_files > 0 &&
-                        signals.l0_files >= signals.l0_compaction_trigger;
+                        signals.l0_files >= kCrowded * signals.l0_compaction_trigger;
 
   const Counts& counts = context_.telemetry.counts;
   RollbackScheduler::Activity activity;
@@ -99,6 +102,11 @@ RollbackScheduler::Outcome RollbackThread::bring_back_next() {
   is_making_room_.store(makes_room, std::memory_order_release);
   if (outcome.generations > 0) {
     outcome.began = Clock::now();
+    if (state.is_pacing && !state.call_waits && !state.rollback_requested) {
+      bring_back_.take_time();
+    } else {
+      bring_back_.hurry();
+    }
     outcome.status = bring_back_.bring_back(outcome.generations);
     outcome.has_more = outcome.status.ok() && bring_back_.is_under_way();
     is_making_room_.store(makes_room && outcome.has_more, std::memory_order_release);
@@ -141,6 +149,7 @@ void RollbackThread::run() {
 }
 
 Status RollbackThread::bring_back_until(GenerationId last) {
+  bring_back_.hurry();
   MutexLock lock(mutex_);
   scheduler_.await(last);
   std::uint64_t failed_before = scheduler_.failures();

@@ -215,8 +215,27 @@ Status finish(rocksdb::SstFileWriter& writer, const RunPart& part, SortedFile* f
   return status;
 }
 
+class Written {
+ public:
+  explicit Written(const SortedProgress& progress) : progress_(progress) {}
+  void add(std::uint64_t bytes) {
+    bytes_ += bytes;
+    if (!progress_ || bytes_ - told_ < kTold) return;
+    progress_(bytes_);
+    told_ = bytes_;
+  }
+
+ private:
+  static constexpr std::uint64_t kTold = 1 << 20;
+
+  const SortedProgress& progress_;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t told_ = 0;
+};
+
 Status write_file(const ColumnFamily& family, const RunPart& part, ValueReader reader, const Store& store,
-                  const rocksdb::DBOptions& db_options, const std::atomic<bool>& stop, SortedFile* file) {
+                  const rocksdb::DBOptions& db_options, const std::atomic<bool>& stop, Written* written,
+                  SortedFile* file) {
   rocksdb::Options options;
   if (Status status = options_of(family.handle, db_options, &options); !status.ok()) return status;
   rocksdb::EnvOptions env_options(db_options);
@@ -236,6 +255,7 @@ Status write_file(const ColumnFamily& family, const RunPart& part, ValueReader r
       status = entry.kind == Kind::put ? writer.Put(entry.key(), value) : writer.Delete(entry.key());
     }
     if (!status.ok()) return status;
+    written->add(entry.key_bytes + value.size());
   }
   for (const KeyRange& range : part.deleted) {
     if (Status status = writer.DeleteRange(range.begin, range.end); !status.ok()) return status;
@@ -276,8 +296,10 @@ void add_to(rocksdb::IngestExternalFileArg* argument, const SortedFile& file, bo
 
 Status write_sorted_files(const std::vector<RunPart>& parts, GenerationId name, const ColumnFamilies& families,
                           ValueReader values, const Store& store, const rocksdb::DBOptions& db_options,
-                          const std::string& directory, const std::atomic<bool>& stop, std::vector<SortedFile>* files) {
+                          const std::string& directory, const std::atomic<bool>& stop, std::vector<SortedFile>* files,
+                          const SortedProgress& progress) {
   files->clear();
+  Written written(progress);
   Status status;
   for (const RunPart& part : parts) {
     const UsedColumnFamily family = families.use(part.column_family);
@@ -286,7 +308,7 @@ Status write_sorted_files(const std::vector<RunPart>& parts, GenerationId name, 
     SortedFile& file = files->emplace_back();
     file.column_family = part.column_family;
     file.path = free_path(directory, name, part.column_family, *db_options.env);
-    status = write_file(family, part, values, store, db_options, stop, &file);
+    status = write_file(family, part, values, store, db_options, stop, &written, &file);
     if (!status.ok()) break;
   }
   if (status.ok()) return status;

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct SortedFile {
   std::string checksum_name;
 };
 
+// Is told now and then how many bytes of keys and values were written.
+using SortedProgress = std::function<void(std::uint64_t bytes)>;
+
 // Adds it to what is ingested, to be moved, or else copied. RocksDB takes its checksum over: it would read the whole
 // file for it, with mapped reads in vain.
 void add_to(rocksdb::IngestExternalFileArg* argument, const SortedFile& file, bool may_move);
@@ -36,6 +40,6 @@ void add_to(rocksdb::IngestExternalFileArg* argument, const SortedFile& file, bo
 rocksdb::Status write_sorted_files(const std::vector<RunPart>& parts, GenerationId name, const ColumnFamilies& families,
                                    ValueReader values, const Store& store, const rocksdb::DBOptions& db_options,
                                    const std::string& directory, const std::atomic<bool>& stop,
-                                   std::vector<SortedFile>* files);
+                                   std::vector<SortedFile>* files, const SortedProgress& progress = {});
 
 }  // namespace spillway::spill

@@ -42,8 +42,10 @@ bool Router::is_diverting() const {
     case Diversion::automatic:
       break;
   }
-  // While a run comes back, RocksDB gets nothing else: a flush in between would lie across all parts of it.
+  // While a run comes back, RocksDB gets nothing else: a flush in between would lie across all parts of it. Nor between
+  // two runs of a burst that the store cannot hold.
   return parts_.detector->route() == Route::spill || parts_.rollback.is_under_way() ||
+         (parts_.commits.pacer.is_watching() && !parts_.detector->is_burst_over()) ||
          parts_.commits.pipeline.gate().is_closed();
 }
 

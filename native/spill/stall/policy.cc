@@ -106,14 +106,15 @@ std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy) {
   if (state.is_stalled) return 0;
   if (state.rollback_requested) return kAllGenerations;
   if (state.spill_full) return 1;
-  if (state.is_pacing) return state.l0_is_crowded ? 0 : state.paced_group;
+  const std::uint64_t group = state.l0_is_crowded ? 0 : state.paced_group;  // in a burst that goes on
+  if (state.is_pacing) return group;
   if (state.l0_room < 1) return 0;
   if (state.route == Route::spill) {
-    return policy != RollbackPolicy::off && is_mostly_full(state) && !state.debt ? state.paced_group : 0;
+    return policy != RollbackPolicy::off && is_mostly_full(state) && !state.debt ? group : 0;
   }
   if (!is_time(state, policy)) return 0;
   const bool goes_on = !state.burst_is_over && state.writes_per_s >= kFewWritesPerS;
-  return goes_on && is_mostly_full(state) ? state.paced_group : kAllGenerations;
+  return goes_on && is_mostly_full(state) ? group : kAllGenerations;
 }
 
 }  // namespace spillway::spill

@@ -44,8 +44,9 @@ class DrainPacer {
   // After this long, or four times the mean, without a lump nothing is slowed any more. Source: guess
   static constexpr Seconds kPatience{10};
 
-  // Groups are at most this share of the store. Source: guess, half of what is not kept free
-  static constexpr double kMostGroup = 0.4;
+  // Groups are at most this share of the store. Source: a third of what is not kept free, for a group, its sorted
+  // files, and what comes in meanwhile
+  static constexpr double kMostGroup = 0.28;
 
   // `lump`: the most that leaves together, but for groups.
   enum class Groups : bool { none, some };

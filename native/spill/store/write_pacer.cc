@@ -12,7 +12,7 @@ WritePacer::WritePacer(std::uint64_t capacity_bytes, std::uint64_t lump_bytes, G
 WritePacer::Clock::duration WritePacer::pause(StoreRoom room, std::uint64_t bytes, Clock::time_point now) {
   drain_.observe(room, now);
   last_.store(now.time_since_epoch(), std::memory_order_relaxed);
-  is_watching_ = drain_.is_watching();
+  is_watching_.store(drain_.is_watching(), std::memory_order_relaxed);
   const auto limit = drain_.limit(now);
   is_pacing_.store(limit.has_value(), std::memory_order_relaxed);
   if (!limit) return {};

@@ -10,7 +10,8 @@
 
 namespace spillway::spill {
 
-// REQUIRES: one thread at a time; any thread may call is_pacing(), was_pacing(), is_plenty() and next_group().
+// REQUIRES: one thread at a time; any thread may call is_pacing(), is_watching(), was_pacing(),
+// is_plenty() and next_group().
 class WritePacer {
  public:
   using Clock = std::chrono::steady_clock;
@@ -35,7 +36,11 @@ class WritePacer {
   // Whether so much is free that nothing is slowed.
   bool is_plenty(StoreRoom room) const { return DrainPacer::is_plenty(room, lump_); }
   // Without a clock: pause() would find nothing to do.
-  bool is_idle(StoreRoom room) const { return !is_watching_ && is_plenty(room); }
+  bool is_idle(StoreRoom room) const { return !is_watching() && is_plenty(room); }
+  // Whether writes are slowed, or were lately.
+  bool is_watching() const { return is_watching_.load(std::memory_order_relaxed); }
+  // What must stay free for writers, so that they are not slowed more than before.
+  double kept_for_writers() const { return DrainPacer::kUnpaced * lump_; }
   // How many lumps to bring back next (DrainPacer::next_group).
   std::uint64_t next_group(StoreRoom room) const { return DrainPacer::next_group(room.free, lump_); }
 
@@ -43,8 +48,8 @@ class WritePacer {
   const double capacity_bytes_;
   const double lump_;
   std::atomic<bool> is_pacing_{false};
-  bool is_watching_ = false;             // pause() has to see what is free
-  std::atomic<Clock::duration> last_{};  // when pause() was called
+  std::atomic<bool> is_watching_{false};  // pause() has to see what is free
+  std::atomic<Clock::duration> last_{};   // when pause() was called
   DrainPacer drain_;
   Clock::time_point next_{};  // when the next write may come in
 };

@@ -1,0 +1,41 @@
+// How fast runs of a burst that goes on come back into L0: as fast as RocksDB compacts L0, by and by. Faster, L0 would
+// fill up, and then nothing could come back for as long as RocksDB compacts all of it.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <optional>
+#include <utility>
+
+namespace spillway::spill {
+
+// A proportional controller of the mean number of files in L0. Not thread-safe.
+class RunPace {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  using Seconds = std::chrono::duration<double>;
+
+  // Of RocksDB's compaction trigger: files in L0 where as many come as leave. Source: guess, some come while others are
+  // compacted
+  static constexpr double kTarget = 1.5;
+  // The mean of L0's files is taken over so long. Source: guess, less than RocksDB takes to compact L0
+  static constexpr Seconds kMean{4};
+  // Files that left are counted for so long. Source: guess, some compactions of L0
+  static constexpr Seconds kWindow{30};
+  // No run takes longer. Source: guess; its generations are to come back more often than DrainPacer's patience lasts
+  static constexpr Seconds kLongest{20};
+
+  // As often as anything may have changed.
+  void observe(int l0_files, Time now);
+  // How long a run that becomes one file is to take; nothing: as long as it takes.
+  std::optional<Seconds> seconds_of_run(int l0_compaction_trigger) const;
+
+ private:
+  int files_ = 0;
+  double mean_files_ = 0;
+  Time at_{};
+  Time since_{};  // of what has left
+  std::deque<std::pair<Time, int>> left_;
+};
+
+}  // namespace spillway::spill

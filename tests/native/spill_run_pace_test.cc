@@ -1,0 +1,110 @@
+// How fast runs come back into a simulated L0 that RocksDB compacts.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "spill/rollback/run_pace.h"
+
+namespace spillway::spill {
+namespace {
+
+using Seconds = RunPace::Seconds;
+constexpr int kTrigger = 4;
+
+RunPace::Time at(double seconds) {
+  return RunPace::Time(std::chrono::duration_cast<RunPace::Time::duration>(Seconds(1000 + seconds)));
+}
+
+// One compaction at a time takes all files that are there, and a time for what lies below and for each of them.
+struct SimulatedL0 {
+  double below_s;
+  double file_s;
+
+  int files = 0;
+  int being_compacted = 0;
+  double ends = 0;
+
+  void step(double now) {
+    if (being_compacted > 0 && now >= ends) {
+      files -= being_compacted;
+      being_compacted = 0;
+    }
+    if (being_compacted == 0 && files >= kTrigger) {
+      being_compacted = files;
+      ends = now + below_s + file_s * files;
+    }
+  }
+};
+
+struct Seen {
+  int most_files = 0;
+  std::vector<double> runs_s;  // what each took
+};
+
+// Runs that come as fast as the pace allows, `least_s` at least, and none into a crowded L0, as in RollbackThread.
+Seen simulate(SimulatedL0 l0, double least_s, double seconds) {
+  RunPace pace;
+  Seen seen;
+  double began = 0;
+  for (double now = 0; now < seconds; now += 0.02) {
+    l0.step(now);
+    pace.observe(l0.files, at(now));
+    const auto takes = pace.seconds_of_run(kTrigger);
+    if (now - began < std::max(least_s, takes ? takes->count() : 0) || l0.files >= 3 * kTrigger) continue;
+    seen.runs_s.push_back(now - began);
+    began = now;
+    ++l0.files;
+    seen.most_files = std::max(seen.most_files, l0.files);
+  }
+  return seen;
+}
+
+TEST(RunPace, NothingIsSlowedUntilSomethingHasLeft) {
+  RunPace pace;
+  EXPECT_FALSE(pace.seconds_of_run(kTrigger));
+  for (int i = 0; i < 100; ++i) pace.observe(i, at(0.1 * i));
+  EXPECT_FALSE(pace.seconds_of_run(kTrigger));
+}
+
+TEST(RunPace, TakesAsLongAsAFileNeedsToLeave) {
+  RunPace pace;
+  double now = 0;
+  for (int i = 0; i < 20; ++i) {  // six files on the mean, three leave in six seconds
+    for (int files : {8, 7, 6, 6, 5, 5}) pace.observe(files, at(now += 1));
+  }
+  ASSERT_TRUE(pace.seconds_of_run(kTrigger));
+  EXPECT_NEAR(pace.seconds_of_run(kTrigger)->count(), 2, 0.5);
+}
+
+// Whatever compactions cost, L0 is not crowded once the pace is known, and runs come evenly, as files leave.
+TEST(RunPace, SettlesAtWhatIsCompacted) {
+  for (const double below : {2.0, 6.0, 12.0}) {
+    for (const double file : {0.1, 0.5, 1.5}) {
+      const Seen seen = simulate({.below_s = below, .file_s = file}, 0.2, 400);
+      double later_s = 0;
+      int later = 0;
+      double longest = 0;
+      for (auto run = seen.runs_s.rbegin(); run != seen.runs_s.rend() && later_s < 250; ++run) {
+        later_s += *run;
+        longest = std::max(longest, *run);
+        ++later;
+      }
+      const double mean = later_s / later;
+      EXPECT_LE(longest, 2 * mean) << below << " " << file;
+    }
+  }
+}
+
+TEST(RunPace, ForgetsWhatWasLongAgo) {
+  RunPace pace;
+  pace.observe(8, at(0));
+  pace.observe(4, at(1));
+  EXPECT_TRUE(pace.seconds_of_run(kTrigger));
+  pace.observe(4, at(1000));
+  EXPECT_FALSE(pace.seconds_of_run(kTrigger));
+}
+
+}  // namespace
+}  // namespace spillway::spill
