@@ -39,25 +39,39 @@ struct SimulatedL0 {
 };
 
 struct Seen {
-  int most_files = 0;
-  std::vector<double> runs_s;  // what each took
+  int most_files = 0;       // from the end of the first half on
+  double least_second = 0;  // of what came back in each second of the second half, over the median one
 };
 
 // Runs that come as fast as the pace allows, `least_s` at least, and none into a crowded L0, as in RollbackThread.
 Seen simulate(SimulatedL0 l0, double least_s, double seconds) {
+  constexpr double kStep = 0.02;
   RunPace pace;
   Seen seen;
-  double began = 0;
-  for (double now = 0; now < seconds; now += 0.02) {
+  double done = 0;  // of the run
+  double came = 0;  // runs in this second
+  std::vector<double> each_second;
+  for (int step = 0; step * kStep < seconds; ++step) {
+    const double now = step * kStep;
+    const bool is_late = now > seconds / 2;
     l0.step(now);
     pace.observe(l0.files, at(now));
     const auto takes = pace.seconds_of_run(kTrigger);
-    if (now - began < std::max(least_s, takes ? takes->count() : 0) || l0.files >= 3 * kTrigger) continue;
-    seen.runs_s.push_back(now - began);
-    began = now;
-    ++l0.files;
-    seen.most_files = std::max(seen.most_files, l0.files);
+    const double share = l0.files < 3 * kTrigger ? kStep / std::max(least_s, takes ? takes->count() : 0) : 0;
+    done += share;
+    came += share;
+    if (done >= 1) {
+      done -= 1;
+      ++l0.files;
+    }
+    if (is_late) seen.most_files = std::max(seen.most_files, l0.files);
+    if (step % 50 == 49) {
+      if (is_late) each_second.push_back(came);
+      came = 0;
+    }
   }
+  std::ranges::sort(each_second);
+  seen.least_second = each_second.front() / each_second[each_second.size() / 2];
   return seen;
 }
 
@@ -78,21 +92,13 @@ TEST(RunPace, TakesAsLongAsAFileNeedsToLeave) {
   EXPECT_NEAR(pace.seconds_of_run(kTrigger)->count(), 2, 0.5);
 }
 
-// Whatever compactions cost, L0 is not crowded once the pace is known, and runs come evenly, as files leave.
+// Whatever compactions cost, L0 is not crowded once the pace is known, and what comes back comes evenly.
 TEST(RunPace, SettlesAtWhatIsCompacted) {
-  for (const double below : {2.0, 6.0, 12.0}) {
-    for (const double file : {0.1, 0.5, 1.5}) {
-      const Seen seen = simulate({.below_s = below, .file_s = file}, 0.2, 400);
-      double later_s = 0;
-      int later = 0;
-      double longest = 0;
-      for (auto run = seen.runs_s.rbegin(); run != seen.runs_s.rend() && later_s < 250; ++run) {
-        later_s += *run;
-        longest = std::max(longest, *run);
-        ++later;
-      }
-      const double mean = later_s / later;
-      EXPECT_LE(longest, 2 * mean) << below << " " << file;
+  for (const double below : {1.0, 3.0, 6.0, 9.0, 12.0}) {
+    for (const double file : {0.1, 0.3, 0.6, 1.0, 1.5}) {
+      const Seen seen = simulate({.below_s = below, .file_s = file}, 1.3, 600);
+      EXPECT_LE(seen.most_files, 2 * kTrigger) << below << " " << file;
+      EXPECT_GE(seen.least_second, 0.6) << below << " " << file;
     }
   }
 }

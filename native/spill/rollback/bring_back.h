@@ -120,6 +120,7 @@ class BringBack {
   void keep_pace(const Group& group, std::uint64_t sorted_bytes) REQUIRES(mutex_);
   rocksdb::Status ingest_files(const std::vector<SortedFile>& files);
   rocksdb::Status drop(const Generations& brought_back) REQUIRES(mutex_, in_commit_queue);
+  rocksdb::Status drop_one_by_one(const Generations& brought_back) REQUIRES(mutex_);
 
   const RollbackContext& context_;
   const std::string sorted_directory_;

@@ -1,4 +1,5 @@
 // Large generations come back as a sorted run that RocksDB ingests in parts.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -22,9 +23,21 @@ Status BringBack::ingest_concurrently(Group& group) {
   context_.commits.notes.add_concurrently(/*in_flush=*/false).PermitUncheckedError();
   context_.commits.pipeline.queue().run_alone([&]() REQUIRES(mutex_, in_commit_queue) {
     context_.main.order().let_compactions_run(MainOrder::Until::ingested);
-    if (status.ok() && group.run.is_empty()) status = drop(*group.targets);
   });
-  return status;
+  return status.ok() && group.run.is_empty() ? drop_one_by_one(*group.targets) : status;
+}
+
+// Each drop waits for the drive, and writers for the drop. What a crash leaves comes back once more.
+Status BringBack::drop_one_by_one(const Generations& brought_back) {
+  for (auto one = brought_back.begin(); one != brought_back.end(); ++one) {
+    Status status;
+    context_.commits.pipeline.queue().run_alone(
+        [&]() REQUIRES(mutex_, in_commit_queue) { status = drop(Generations{*one}); });
+    if (status.ok()) continue;
+    std::for_each(brought_back.begin(), one, [&](const auto& dropped) { context_.live.index().remove(*dropped); });
+    return status;
+  }
+  return {};
 }
 
 Status BringBack::ingest_in_commit_queue(Group& group) {
