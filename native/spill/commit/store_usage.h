@@ -18,8 +18,8 @@ class StoreUsage {
   StoreUsage(const SpillOptions& options, const Store& store, const LiveSet& live)
       : has_own_drive_(options.store != nullptr), index_bytes_(options.index_bytes), store_(store), live_(live) {}
 
-  // The larger of two shares: of the store's capacity and of the index's memory, without what is kept for a run. 1:
-  // full.
+  // The larger of two shares: of the store's capacity and of the index's memory. 1: full. What is kept for a run does
+  // not count.
   double share_used() const { return share_used(0, 0, 0); }
   // Whether `bytes` more fit. A reserve is kept for writes that cannot go to RocksDB.
   bool has_room(std::uint64_t bytes, bool may_use_reserve) const;
@@ -29,11 +29,12 @@ class StoreUsage {
   StoreRoom room() const {
     return {free_share_.load(std::memory_order_relaxed), returning_.load(std::memory_order_relaxed)};
   }
-  // Room for the sorted files of a run that comes back at once: most, with so many of them left to writers. A run in
-  // which nothing else counts has any room.
+  // Most bytes that the sorted files of a run may have, if a share of the capacity is left to writers. No limit where
+  // they are not on the store's drive.
   std::uint64_t room_for_run(double left_to_writers) const;
-  // Keeps so much free for them, if it is more than what is always kept.
-  void keep_for_run(std::uint64_t bytes) { kept_for_run_.store(bytes, std::memory_order_relaxed); }
+  // Keeps so much of the capacity free for them, if it is more than what is always kept. Nothing where they are not on
+  // the store's drive.
+  void keep_for_run(std::uint64_t bytes) { kept_for_run_.store(has_own_drive_ ? 0 : bytes, std::memory_order_relaxed); }
   // Of what a rollback in progress will release at its end, the share that has not yet come back.
   void set_returning(double share) { returning_.store(share, std::memory_order_relaxed); }
 

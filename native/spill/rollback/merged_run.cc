@@ -112,12 +112,6 @@ std::uint64_t MergedRun::tombstone_bytes() const {
   return bytes;
 }
 
-std::vector<std::uint32_t> MergedRun::column_families() const {
-  std::vector<std::uint32_t> ids;
-  for (const auto& [id, family] : families_) ids.push_back(id);
-  return ids;
-}
-
 MergedRun::End MergedRun::end_of_part(const OfFamily& family, std::uint64_t most_bytes) {
   End end{family.next, 0};
   for (; end.entries < family.entries.size(); ++end.entries) {

@@ -46,7 +46,6 @@ class MergedRun {
   // What next(most_bytes) has returned was brought back.
   void advance(std::uint64_t most_bytes);
 
-  std::vector<std::uint32_t> column_families() const;  // those of which something is left
   bool is_empty() const { return families_.empty(); }
   // Most bytes of the sorted files of all that is left.
   std::uint64_t bytes_left() const { return bytes_left_; }
