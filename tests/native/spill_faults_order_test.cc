@@ -2,11 +2,13 @@
 // both stores together contain a prefix.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "at_each_step.h"
@@ -263,6 +265,51 @@ TEST_F(FaultsSpillway, ALossOfPowerAtAnyStepOfARollbackLosesNothing) {
     expect_acknowledged();
     EXPECT_TRUE(db_->Rollback().ok());
     expect_acknowledged();
+  }
+}
+
+// The generations of a run are dropped one after the other. What was dropped is in RocksDB, and what was not comes back
+// once more, beside what was written meanwhile.
+TEST_F(FaultsSpillway, ADropThatFailsInTheMiddleOfARunLosesNothing) {
+  for (const Action action : {Action::rename, Action::sync_directory}) {
+    for (std::uint64_t nth = 1; nth <= 4; ++nth) {
+      SCOPED_TRACE(static_cast<int>(action) * 100 + static_cast<int>(nth));
+      open();
+      ++rounds_;
+      const auto value = [&](int i) {
+        return std::to_string(rounds_) + "." + std::to_string(i) + std::string(8 << 10, 'v');
+      };
+      db_->SetDiversion(Diversion::always);
+      for (int i = 0; i < 48; ++i) ASSERT_TRUE(put("key" + std::to_string(i % 20), value(i)).ok());
+      ASSERT_GE(db_->GetSpillStatistics().live_generations, 5U);
+      std::uint64_t renamed = 0;
+      std::atomic<std::thread::id> syncs{};  // the thread that has renamed the n-th log and makes that durable next
+      const auto is_of_nth_drop = [&, action](const FileOperation& one) {
+        const bool is_nth = action == Action::rename ? one.name.ends_with(".dropped") && renamed == nth - 1
+                                                     : syncs.load() == std::this_thread::get_id();
+        return one.action == action && is_nth;
+      };
+      system_->set_fault_rule(fail_nth(is_of_nth_drop, 1, IOStatus::IOError("no (injected)")));
+      {
+        const AtSteps steps([&](std::string_view step) {
+          if (step == "spill.region.drop.renamed" && ++renamed == nth) syncs = std::this_thread::get_id();
+        });
+        const rocksdb::Status status = db_->Rollback();
+        EXPECT_TRUE(status.IsIOError()) << status.ToString();
+      }
+      system_->set_fault_rule({});
+      expect_acknowledged();
+      db_->SetDiversion(Diversion::never);
+      for (int i = 0; i < 20; i += 3) ASSERT_TRUE(put("key" + std::to_string(i), value(100 + i), true).ok());
+      db_->SetDiversion(Diversion::always);
+      ASSERT_TRUE(put("key1", value(200), true).ok());
+      expect_acknowledged();
+      if (nth % 2 == 0) lose_power(rounds_ + 100);
+      expect_acknowledged();
+      ASSERT_TRUE(db_->Rollback().ok());
+      EXPECT_EQ(db_->GetSpillStatistics().live_entries, 0U);
+      expect_acknowledged();
+    }
   }
 }
 
