@@ -52,9 +52,20 @@ class BringBack {
   // The next step: the `most` oldest live generations begin to come back, or all if they are small enough to be put
   // back; or the next part of those that have begun does. TryAgain: RocksDB has no room now.
   rocksdb::Status bring_back(std::uint64_t most) EXCLUDES(mutex_);
-  // Somebody waits for what comes back: from now on it comes as fast as it can. Or nobody does: RunPace.
-  void hurry() { is_hurried_.store(true, std::memory_order_relaxed); }
-  void take_time() { is_hurried_.store(false, std::memory_order_relaxed); }
+  // From now on it comes as fast as it can, or takes its time (RunPace).
+  void hurry() { is_hurried_.store(true); }
+  void take_time() { is_hurried_.store(false); }
+  // While there is one, somebody waits for what comes back, which takes no time.
+  class Wait {
+   public:
+    explicit Wait(BringBack& of) : of_(of) { ++of_.waits_; }
+    ~Wait() { --of_.waits_; }
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
+
+   private:
+    BringBack& of_;
+  };
   // Whether generations have begun to come back, and parts are left.
   bool is_under_way() const { return is_under_way_.load(std::memory_order_acquire); }
   // All of them while commits wait: for the small rest that bring_back() has left. TryAgain: RocksDB has no room for it
@@ -129,6 +140,7 @@ class BringBack {
   std::optional<Group> group_ GUARDED_BY(mutex_);
   std::atomic<bool> is_under_way_{false};
   std::atomic<bool> is_hurried_{false};
+  std::atomic<int> waits_{0};
   RunPace pace_ GUARDED_BY(mutex_);
   RollbackPause pause_;
 };

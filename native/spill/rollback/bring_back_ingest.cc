@@ -67,7 +67,7 @@ void BringBack::keep_pace(const Group& group, std::uint64_t sorted_bytes) {
     const Signals signals = context_.detector.signals();
     pace_.observe(signals.l0_files, now);
     const auto takes = pace_.seconds_of_run(signals.l0_compaction_trigger);
-    const bool is_waited_for = is_hurried_.load(std::memory_order_relaxed) || pause_.is_paused();
+    const bool is_waited_for = is_hurried_.load() || waits_.load() > 0 || pause_.is_paused();
     if (!takes || is_waited_for || context_.main.is_stopping()) return;
     const std::uint64_t left = group.run.bytes_left() - std::min(group.run.bytes_left(), sorted_bytes);
     const double done = 1 - static_cast<double>(left) / static_cast<double>(group.run_bytes);

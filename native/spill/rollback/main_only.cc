@@ -24,7 +24,7 @@ Status MainOnly::run(const Action& action, KeyVersions* written) {
 
 std::optional<Status> MainOnly::try_round(int round, const Action& action, KeyVersions* written) {
   const bool is_last = round >= kMostRounds;
-  bring_back_.hurry();
+  const BringBack::Wait wait(bring_back_);
   // Locked first: a write that holds keys may be in doubt, and wait for a rollback.
   std::optional<KeyVersions::AnyKey> any_key;
   if (written != nullptr) any_key.emplace(*written);

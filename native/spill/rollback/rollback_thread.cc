@@ -41,9 +41,9 @@ void RollbackThread::wake(bool insists) {
 }
 
 void RollbackThread::ask_for(GenerationId last) {
-  bring_back_.hurry();
   const MutexLock lock(mutex_);
   scheduler_.ask_for(last);
+  bring_back_.hurry();  // after it: bring_back_next
 }
 
 std::pair<std::uint64_t, Status> RollbackThread::failures() {
@@ -96,17 +96,14 @@ RollbackScheduler::Outcome RollbackThread::bring_back_next() {
   const RollbackPause::Pass pass(bring_back_.pause());
   outcome.is_paused = !pass;
   if (!pass || !context_.live.has_any()) return outcome;
+  bring_back_.take_time();  // before observe(), which sees every call that hurried before this
   const RollbackState state = observe();
+  if (!state.is_pacing || state.call_waits || state.rollback_requested) bring_back_.hurry();
   outcome.generations = next_rollback(state, context_.options.rollback);
   const bool makes_room = outcome.generations > 0 && (state.spill_full || state.is_pacing);
   is_making_room_.store(makes_room, std::memory_order_release);
   if (outcome.generations > 0) {
     outcome.began = Clock::now();
-    if (state.is_pacing && !state.call_waits && !state.rollback_requested) {
-      bring_back_.take_time();
-    } else {
-      bring_back_.hurry();
-    }
     outcome.status = bring_back_.bring_back(outcome.generations);
     outcome.has_more = outcome.status.ok() && bring_back_.is_under_way();
     is_making_room_.store(makes_room && outcome.has_more, std::memory_order_release);
@@ -149,7 +146,7 @@ void RollbackThread::run() {
 }
 
 Status RollbackThread::bring_back_until(GenerationId last) {
-  bring_back_.hurry();
+  const BringBack::Wait wait(bring_back_);
   MutexLock lock(mutex_);
   scheduler_.await(last);
   std::uint64_t failed_before = scheduler_.failures();
