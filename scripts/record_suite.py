@@ -13,6 +13,7 @@ docs/RECORDED.md shows it between markers that name the suite; `make docs` fills
 import argparse
 import csv
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -118,8 +119,11 @@ def main() -> int:
         writer.writerows(lines)
     first = next(iter(manifests.values()))
     own = suite["own_factors"]  # which --scale would replace
+    settings = list(dict.fromkeys(each for name in done for each in suite["plans"][name].get("settings", [])))
+    words = ["spillway", "suite", suite["suite"], *([] if own else ["--scale", suite["factor"]])]
     about = {
-        "command": f"spillway suite {suite['suite']}" + ("" if own else f" --scale {suite['factor']}"),
+        "command": shlex.join([*words, *(word for each in settings for word in ("--set", each))]),
+        "settings": {name: suite["plans"][name].get("settings", []) for name in done},
         "factor": suite["factor"],
         "own_factors": own,
         "commit": git("describe", "--always", "--abbrev=12"),
