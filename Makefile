@@ -1,6 +1,6 @@
 # Each recipe is made of lines one could type. Set-up is part of every target and quick to repeat.
 .DEFAULT_GOAL := help
-.PHONY: help demo accelerate test bench lint sanitize fuzz flips crash metamorphic barriers compat pip static docs compared wiredtiger clean
+.PHONY: help demo accelerate test readme bench lint sanitize fuzz flips crash metamorphic barriers compat pip static docs compared wiredtiger clean
 
 FUZZ_SECONDS ?= 600
 CRASH_TIMES ?= 20
@@ -31,6 +31,11 @@ test:
 	@.venv/bin/python scripts/together.py \
 	  'ctest --test-dir build --output-on-failure --parallel $(CTEST_JOBS)' \
 	  '.venv/bin/python -m pytest --numprocesses $(PYTEST_JOBS) --dist loadfile --no-loadscope-reorder'
+
+#: make readme    every command of README.md as it is written, those of minutes too
+readme:
+	@scripts/setup.sh test
+	.venv/bin/python -m pytest -m 'long or not long' tests/python/test_readme.py
 
 #: make bench     every benchmark; results with their commands go to runs/bench/
 bench:

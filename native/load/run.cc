@@ -348,7 +348,9 @@ Result<RunReport> run(const RunSpec& spec, const MeasuredStore& store, Clock& cl
     }
     const PhaseSpec& phase = spec.phases[i];
     WorkerContext context{store.engine, clock, spec.pairs, values, phase.seek_nexts, phase.read_percent()};
-    if (phase.ycsb) context.ycsb.emplace(*phase.ycsb, ycsb_records->values, ycsb_records->inserted);
+    if (phase.ycsb) {
+      context.ycsb.emplace(ycsb::PhaseContext{*phase.ycsb, ycsb_records->values, ycsb_records->inserted});
+    }
     const std::uint64_t inserted_before = ycsb_records ? ycsb_records->inserted_count() : 0;
     FinishedPhase done{phase, spec.pairs, spec.seed, spec.earlier_phases.size() + i, {}, inserted_before, 0};
     const std::optional<double> rate_ops_s = rate_of_earlier(phase, phase_reports);

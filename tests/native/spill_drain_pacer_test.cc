@@ -115,7 +115,7 @@ class DrainPacerOf : public ::testing::TestWithParam<std::tuple<double, double, 
 TEST_P(DrainPacerOf, SettlesAtWhatLeavesWithoutFilling) {
   const auto [capacity, lump, drain] = GetParam();
   Simulation simulation{
-      .capacity = capacity * kMiB, .lump = lump * kMiB, .drain = [&](double) { return drain * kMiB; }};
+      .capacity = capacity * kMiB, .lump = lump * kMiB, .drain = [drain = drain](double) { return drain * kMiB; }};
   // Two minutes, and as long as twelve lumps take to leave.
   const auto settled = static_cast<std::size_t>(60 + 6 * lump / drain);
   const auto seconds = simulation.run(static_cast<int>(2 * settled));
@@ -165,8 +165,10 @@ class DrainPacerOfGroups : public ::testing::TestWithParam<std::tuple<double, do
 // with less free than it has lumps.
 TEST_P(DrainPacerOfGroups, SettleAtWhatLeavesWithoutFilling) {
   const auto [capacity, lump, drain] = GetParam();
-  Simulation simulation{
-      .capacity = capacity * kMiB, .lump = lump * kMiB, .drain = [&](double) { return drain * kMiB; }, .groups = true};
+  Simulation simulation{.capacity = capacity * kMiB,
+                        .lump = lump * kMiB,
+                        .drain = [drain = drain](double) { return drain * kMiB; },
+                        .groups = true};
   // In which eight capacities leave.
   const auto all = static_cast<std::size_t>(std::max(8 * capacity / drain, 60.0));
   const auto seconds = simulation.run(static_cast<int>(all));

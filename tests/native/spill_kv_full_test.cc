@@ -91,7 +91,7 @@ TEST_F(KvStoreTest, ADriveThatIsFullOfHolesLosesNothing) {
     ASSERT_TRUE(store->sync().ok());
     for (const auto& [generation, all] : live) {  // as a rollback reads them
       auto next = all.begin();
-      const Status scanned = store->scan(generation, [&](const StoredRecord& record) {
+      const Status scanned = store->scan(generation, [&, &all = all](const StoredRecord& record) {
         EXPECT_TRUE(next != all.end() && record.offset == next->offset);
         ++next;
         return Status::OK();

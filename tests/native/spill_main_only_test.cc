@@ -46,7 +46,7 @@ TEST_F(SpillMainOnly, ACopyHoldsAPrefix) {
     SCOPED_TRACE(name);
     std::atomic<bool> over{false};
     std::atomic<int> acknowledged{0};
-    std::thread writer([&] {
+    std::thread writer([&, &name = name] {
       for (int i = 0; !over && i < 200'000; ++i) {
         rocksdb::WriteBatch batch;
         if (i % 2 == 0) {
@@ -209,7 +209,7 @@ TEST_F(SpillMainOnly, DiversionContinuesWhileABackupOrAnIngestionWaitsForTheRoll
     SCOPED_TRACE(name);
     for (int i = 0; i < 100; ++i) ASSERT_TRUE(put("k" + std::to_string(i), std::string(4000, 'v')).ok());
     const auto before = db_->GetSpillStatistics();
-    const AtEach beside("spill.rollback.sorted", [&] { ASSERT_TRUE(put(name, "beside").ok()); });
+    const AtEach beside("spill.rollback.sorted", [&, &name = name] { ASSERT_TRUE(put(name, "beside").ok()); });
     const Status status = call();
     ASSERT_TRUE(status.ok()) << status.ToString();
     EXPECT_GT(beside.times(), 0);

@@ -351,7 +351,6 @@ TEST_F(SpillMergeOrder, BatchesOfCommonKeysHaveOneOrder) {
   constexpr int kRounds = 3000;
   std::atomic<int> anomalies{0};
   std::barrier<> together(3);
-  std::atomic<int> round{0};
   std::vector<std::string> first(kRounds);
   std::thread to_rocksdb([&] {
     for (int i = 0; i < kRounds; ++i) {

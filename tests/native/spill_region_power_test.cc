@@ -24,7 +24,7 @@ using rocksdb::Status;
 
 constexpr std::uint64_t kSeeds = 16;  // seeds of what a loss of power leaves
 
-using Records = std::vector<std::pair<GenerationId, std::string>>;
+using ReadRecords = std::vector<std::pair<GenerationId, std::string>>;
 
 class RegionPower : public ::testing::Test {
  protected:
@@ -42,7 +42,7 @@ class RegionPower : public ::testing::Test {
       SCOPED_TRACE("seed " + std::to_string(seed));
       root_ = scratch_.path("before-" + std::to_string(seed));
       open();
-      EXPECT_EQ(recover(), Records());
+      EXPECT_EQ(recover(), ReadRecords());
       fill();
       system_->cut_power();
       store_.reset();
@@ -54,8 +54,8 @@ class RegionPower : public ::testing::Test {
       look();
     }
   }
-  Records recover() {
-    Records records;
+  ReadRecords recover() {
+    ReadRecords records;
     const Status status = store_->recover([&](const StoredRecord& record) {
       records.emplace_back(record.generation, record.bytes.ToString());
       return Status::OK();
@@ -95,7 +95,7 @@ TEST_F(RegionPower, WhatWasSyncedIsThereWithTheNameOfItsLog) {
       ASSERT_TRUE(store_->sync().ok());
     }
   };
-  lose_power_after(fill, [&] { EXPECT_EQ(recover(), (Records{{1, "a"}, {2, "a"}})); });
+  lose_power_after(fill, [&] { EXPECT_EQ(recover(), (ReadRecords{{1, "a"}, {2, "a"}})); });
 }
 
 // Earlier logs are made durable concurrently with appends, and may not be durable yet.
@@ -107,7 +107,7 @@ TEST_F(RegionPower, ASyncMakesTheLogsBeforeItsOwnDurable) {
     }
     ASSERT_TRUE(store_->sync().ok());
   };
-  lose_power_after(fill, [&] { EXPECT_EQ(recover(), (Records{{1, "a"}, {2, "a"}, {3, "a"}})); });
+  lose_power_after(fill, [&] { EXPECT_EQ(recover(), (ReadRecords{{1, "a"}, {2, "a"}, {3, "a"}})); });
 }
 
 // Also for a log that was durable when it was begun, and so does not record what must precede it.
@@ -127,7 +127,7 @@ TEST_F(RegionPower, WhatWasCutStaysCut) {
     EXPECT_EQ(recover().size(), 4U);
     ASSERT_TRUE(store_->cut(1, second).ok());
   };
-  lose_power_after(fill, [&] { EXPECT_EQ(recover(), (Records{{1, "a"}})); });
+  lose_power_after(fill, [&] { EXPECT_EQ(recover(), (ReadRecords{{1, "a"}})); });
 }
 
 // A log is closed as durable only when all of it is known to be durable. The next log then states that.
@@ -141,7 +141,7 @@ TEST_F(RegionPower, WhatWasAppendedDuringASyncIsNotTakenForDurable) {
     ASSERT_TRUE(append("c").ok());
     ASSERT_TRUE(store_->sync().ok());
   };
-  lose_power_after(fill, [&] { EXPECT_EQ(recover(), (Records{{1, "a"}, {1, "b"}, {2, "c"}})); });
+  lose_power_after(fill, [&] { EXPECT_EQ(recover(), (ReadRecords{{1, "a"}, {1, "b"}, {2, "c"}})); });
 }
 
 // After a failed write a copy replaces the log.
@@ -157,7 +157,7 @@ TEST_F(RegionPower, WhatWasSyncedIsThereAfterAWriteThatFailed) {
     ASSERT_FALSE(append("b").ok());
     ASSERT_TRUE(store_->begin(2).ok());
   };
-  lose_power_after(fill, [&] { EXPECT_EQ(recover(), (Records{{1, "a"}})); });
+  lose_power_after(fill, [&] { EXPECT_EQ(recover(), (ReadRecords{{1, "a"}})); });
 }
 
 // Even if no further log can be begun, with which the copy's name would become durable, too.
@@ -176,7 +176,7 @@ TEST_F(RegionPower, WhatIsSyncedAfterASyncThatFailedIsThere) {
     ASSERT_FALSE(store_->begin(2).ok());
     ASSERT_TRUE(store_->sync().ok());
   };
-  lose_power_after(fill, [&] { EXPECT_EQ(recover(), (Records{{1, "a"}})); });
+  lose_power_after(fill, [&] { EXPECT_EQ(recover(), (ReadRecords{{1, "a"}})); });
 }
 
 // The opening makes durable what RocksDB has of later writes. A killed process leaves part of a record.
@@ -195,9 +195,9 @@ TEST_F(RegionPower, WhatARecoveryHasFoundIsDurableThoughTheLogIsTorn) {
     });
     ASSERT_FALSE(append("b").ok());
     open();
-    EXPECT_EQ(recover(), (Records{{1, "a"}, {2, "a"}}));
+    EXPECT_EQ(recover(), (ReadRecords{{1, "a"}, {2, "a"}}));
   };
-  lose_power_after(fill, [&] { EXPECT_EQ(recover(), (Records{{1, "a"}, {2, "a"}})); });
+  lose_power_after(fill, [&] { EXPECT_EQ(recover(), (ReadRecords{{1, "a"}, {2, "a"}})); });
 }
 
 TEST_F(RegionPower, TheBindingRecordIsCompleteAndTheLastOneWritten) {

@@ -53,7 +53,7 @@ TEST_F(SpillSnapshots, ACastReadsRocksdbsNumbers) {
   rocksdb::ManagedSnapshot spill(db_);
   const auto read = [](rocksdb::ManagedSnapshot& one) {
     AsRocksdbReadsIt result{};
-    std::memcpy(&result, one.snapshot(), sizeof result);
+    std::memcpy(&result, static_cast<const void*>(one.snapshot()), sizeof result);
     return result;
   };
   EXPECT_EQ(read(plain).number, plain.snapshot()->GetSequenceNumber());  // RocksDB's class has the layout of this test

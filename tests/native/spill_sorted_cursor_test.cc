@@ -68,7 +68,8 @@ Filled fill(std::uint64_t seed) {
       const std::string key =
           random() % 3 == 0 ? std::string(1, static_cast<char>('a' + random() % 3)) : std::to_string(random() % 1000);
       const Kind kind = random() % 4 == 0 ? Kind::remove : Kind::put;
-      generations->back()->add(family, key, ++sequence, kind, {.offset = sequence, .from = 0, .length = 1});
+      ++sequence;
+      generations->back()->add(family, key, sequence, kind, {.offset = sequence, .from = 0, .length = 1});
       filled.versions[family][key].push_back(sequence);
     }
   }

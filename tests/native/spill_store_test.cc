@@ -110,7 +110,7 @@ class KvDrive final : public StoreDrive {
   std::atomic<bool> fails_ = false;
 };
 
-using Records = std::vector<std::pair<GenerationId, std::string>>;
+using ReadRecords = std::vector<std::pair<GenerationId, std::string>>;
 
 // Bytes near each other differ.
 std::string made_record(std::size_t bytes, unsigned seed) {
@@ -131,10 +131,10 @@ class EveryStore : public ::testing::TestWithParam<StoreKind> {
   static bool is_key_value() { return GetParam() != StoreKind::region; }
 
   // Opens like a new process, which recovers and keeps everything.
-  Records reopen() {
+  ReadRecords reopen() {
     store_.reset();
     store_ = drive_->open();
-    const Records found = recover(*store_);
+    const ReadRecords found = recover(*store_);
     if (!found.empty()) {
       EXPECT_TRUE(store_->cut(last_.first, ~std::uint64_t{0}).ok());
     }
@@ -165,8 +165,8 @@ class EveryStore : public ::testing::TestWithParam<StoreKind> {
     std::string bytes;
     return store_->read(generation, offset, from, length, &bytes);
   }
-  Records recover(Store& store) {
-    Records records;
+  ReadRecords recover(Store& store) {
+    ReadRecords records;
     last_ = {};
     const Status status = store.recover([&](const StoredRecord& record) {
       records.emplace_back(record.generation, record.bytes.ToString());
@@ -198,10 +198,10 @@ INSTANTIATE_TEST_SUITE_P(All, EveryStore,
 
 // Sizes around that of a pair in the key-value namespace, and beyond one transfer of either store.
 TEST_P(EveryStore, RecordsAreReadScannedAndRecoveredInOrder) {
-  EXPECT_EQ(reopen(), Records());
+  EXPECT_EQ(reopen(), ReadRecords());
   begin(7);
   std::vector<std::string> records;
-  Records all;
+  ReadRecords all;
   for (const std::size_t bytes :
        {1UL, 17399UL, 17400UL, 17401UL, 34808UL, 34809UL, 100UL, 200UL, 300'000UL, 2'500'000UL}) {
     records.push_back(made_record(bytes, static_cast<unsigned>(records.size())));
@@ -250,7 +250,7 @@ TEST_P(EveryStore, AnErrorOfTheCallerEndsRecoveryAndScans) {
   EXPECT_TRUE(store_->recover(stops).IsAborted());
   EXPECT_EQ(seen, 2);
   ASSERT_TRUE(store_->cut(1, second).ok());
-  EXPECT_EQ(reopen(), (Records{{1, "one"}}));
+  EXPECT_EQ(reopen(), (ReadRecords{{1, "one"}}));
 }
 
 TEST_P(EveryStore, WhatIsNotThereIsCorruption) {
@@ -316,10 +316,10 @@ TEST_P(EveryStore, ACutRemovesARecordAndEverythingAfterIt) {
   recover(*store_);
   ASSERT_TRUE(store_->cut(1, two).ok());
   EXPECT_LT(store_->used_bytes() + 50'000, before);
-  EXPECT_EQ(reopen(), (Records{{1, "one"}}));  // also durably
+  EXPECT_EQ(reopen(), (ReadRecords{{1, "one"}}));  // also durably
   begin(2);
   append("other");
-  EXPECT_EQ(reopen(), (Records{{1, "one"}, {2, "other"}}));
+  EXPECT_EQ(reopen(), (ReadRecords{{1, "one"}, {2, "other"}}));
   drive_->lose_power(std::move(store_), 1);
   EXPECT_EQ(reopen().front(), (std::pair<GenerationId, std::string>{1, "one"}));
 }
@@ -334,10 +334,10 @@ TEST_P(EveryStore, ACutAtTheBeginLeavesAnEmptyGeneration) {
   EXPECT_EQ(recover(*store_).size(), 2U);
   ASSERT_TRUE(store_->cut(1, one).ok());
   EXPECT_TRUE(has_generation(1));
-  EXPECT_EQ(reopen(), Records());
+  EXPECT_EQ(reopen(), ReadRecords());
   begin(2);
   append("three");
-  EXPECT_EQ(reopen(), (Records{{2, "three"}}));
+  EXPECT_EQ(reopen(), (ReadRecords{{2, "three"}}));
 }
 
 // --- begin, generations
@@ -368,7 +368,7 @@ TEST_P(EveryStore, NumbersOfGenerationsOnlyGrow) {
   begin(6);
   EXPECT_TRUE(try_append("").IsInvalidArgument());
   append("six");
-  EXPECT_EQ(reopen(), (Records{{5, "five"}, {6, "six"}}));
+  EXPECT_EQ(reopen(), (ReadRecords{{5, "five"}, {6, "six"}}));
   EXPECT_TRUE(store_->begin(6).IsInvalidArgument());
   if (store_->newest_known() > 0) {
     EXPECT_TRUE(store_->begin(store_->newest_known()).IsInvalidArgument());
@@ -415,7 +415,7 @@ TEST_P(EveryStore, ALossOfPowerLeavesAPrefixWithAllThatWasSynced) {
     store_.reset();  // must be destroyed before its drive
     drive_ = new_drive();
     reopen();
-    Records all;
+    ReadRecords all;
     std::size_t synced = 0;
     for (GenerationId generation = 1; generation <= 4; ++generation) {
       begin(generation);
@@ -430,7 +430,7 @@ TEST_P(EveryStore, ALossOfPowerLeavesAPrefixWithAllThatWasSynced) {
       store_->hand_on();
     }
     drive_->lose_power(std::move(store_), seed);
-    const Records left = reopen();
+    const ReadRecords left = reopen();
     ASSERT_GE(left.size(), synced);
     ASSERT_LE(left.size(), all.size());
     EXPECT_TRUE(std::equal(left.begin(), left.end(), all.begin()));
@@ -456,7 +456,7 @@ TEST_P(EveryStore, AfterAFailureItAcceptsNothingUntilAGenerationBegins) {
   append("four");
   ASSERT_TRUE(store_->sync().ok());
   drive_->lose_power(std::move(store_), 3);
-  EXPECT_EQ(reopen(), (Records{{1, "one"}, {1, "two"}, {2, "four"}}));
+  EXPECT_EQ(reopen(), (ReadRecords{{1, "one"}, {1, "two"}, {2, "four"}}));
 }
 
 // --- close
@@ -470,7 +470,7 @@ TEST_P(EveryStore, WhatWasClosedIsDurableAndCanStillBeRead) {
   ASSERT_TRUE(store_->close().ok());
   EXPECT_EQ(read(2, two, 0, 3), "two");
   drive_->lose_power(std::move(store_), 5);
-  EXPECT_EQ(reopen(), (Records{{1, "one"}, {2, "two"}}));
+  EXPECT_EQ(reopen(), (ReadRecords{{1, "one"}, {2, "two"}}));
 }
 
 // --- drop, release
@@ -490,10 +490,10 @@ TEST_P(EveryStore, ADroppedGenerationIsReadUntilItIsReleasedAndNeverRecovered) {
   EXPECT_EQ(store_->held_bytes(), 0U);
   EXPECT_TRUE(read_status(1, one, 0, 3).IsCorruption());
   append("three");
-  EXPECT_EQ(reopen(), (Records{{2, "two"}, {2, "three"}}));
+  EXPECT_EQ(reopen(), (ReadRecords{{2, "two"}, {2, "three"}}));
   ASSERT_TRUE(store_->drop(2).ok());
   drive_->lose_power(std::move(store_), 7);  // before it is released
-  EXPECT_EQ(reopen(), Records());
+  EXPECT_EQ(reopen(), ReadRecords());
 }
 
 TEST_P(EveryStore, AnEmptyGenerationMayBeDroppedBeforeAnOlderOne) {
@@ -504,7 +504,7 @@ TEST_P(EveryStore, AnEmptyGenerationMayBeDroppedBeforeAnOlderOne) {
   ASSERT_TRUE(store_->drop(2).ok());
   store_->release(2);
   EXPECT_FALSE(has_generation(2));
-  EXPECT_EQ(reopen(), (Records{{1, "one"}}));
+  EXPECT_EQ(reopen(), (ReadRecords{{1, "one"}}));
   EXPECT_FALSE(has_generation(2));
 }
 
@@ -518,7 +518,7 @@ TEST_P(EveryStore, ADroppedCurrentGenerationAcceptsNothingAndIsNoFailure) {
   begin(2);
   append("two");
   ASSERT_TRUE(store_->sync().ok());
-  EXPECT_EQ(reopen(), (Records{{2, "two"}}));
+  EXPECT_EQ(reopen(), (ReadRecords{{2, "two"}}));
 }
 
 // --- The binding record
@@ -542,7 +542,7 @@ TEST_P(EveryStore, TheBindingRecordIsTheLastThatWasWritten) {
   store_ = drive_->open();
   ASSERT_TRUE(store_->read_binding(&bytes).ok());  // also before recover()
   EXPECT_EQ(bytes, "second");
-  EXPECT_EQ(recover(*store_), Records());
+  EXPECT_EQ(recover(*store_), ReadRecords());
   ASSERT_TRUE(store_->read_binding(&bytes).ok());
   EXPECT_EQ(bytes, "second");
 }
@@ -586,7 +586,7 @@ TEST_P(EveryStore, OthersReadScanAndSyncWhileOneAppends) {
   }
   is_over = true;
   for (std::thread& one : others) one.join();
-  Records all;
+  ReadRecords all;
   for (unsigned i = 0; i < kRecords; ++i) all.emplace_back(i < kRecords / 2 ? 1 : 2, made_record(2000, i));
   EXPECT_TRUE(reopen() == all);
 }

@@ -69,6 +69,7 @@ def test_every_command_of_the_readme_is_tested() -> None:
     assert commands((ROOT / "README.md").read_text()) == tested
 
 
+@pytest.mark.long
 @pytest.mark.native
 @pytest.mark.usefixtures("installed")
 def test_make_demo(new_runs: set[Path]) -> None:
@@ -129,6 +130,7 @@ def test_an_accelerated_db_bench() -> None:
     assert re.search(r"^spillway: runs/accelerated-db: [\d,]+ writes? \(.*\) diverted in ", output, re.MULTILINE)
 
 
+@pytest.mark.long
 @pytest.mark.native
 @pytest.mark.usefixtures("installed")
 def test_a_comparison_of_db_bench() -> None:

@@ -100,8 +100,8 @@ Result<LevelDbOptions> parse_leveldb_options(const StringMap& options) {
   LevelDbOptions parsed;
   parsed.db.create_if_missing = true;
   for (const auto& [name, value] : options) {
-    const auto found =
-        std::find_if(named().begin(), named().end(), [&](const Named& option) { return name == option.name; });
+    const auto found = std::find_if(named().begin(), named().end(),
+                                    [&name = name](const Named& option) { return name == option.name; });
     if (found == named().end()) {
       const std::string near = nearest(name, leveldb_option_names());
       return Status::bad_input("engine.options." + name + ": LevelDB has no option of this name" +

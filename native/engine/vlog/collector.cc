@@ -194,8 +194,9 @@ std::vector<std::shared_ptr<Segment>> Collector::candidates() const {
   std::vector<std::shared_ptr<Segment>> found;
   for (const auto& [number, segment] : *all) {
     if (number == all->rbegin()->first) continue;
-    const bool gone = std::any_of(retired_.begin(), retired_.end(),
-                                  [&](const Retired& one) { return one.segment == segment->number(); });
+    const bool gone = std::any_of(retired_.begin(), retired_.end(), [&, &segment = segment](const Retired& one) {
+      return one.segment == segment->number();
+    });
     if (!gone) found.push_back(segment);
   }
   return found;
