@@ -28,6 +28,8 @@ from spillway.suite import find_suite
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ("wa_app", "wa_device", "wa_total", "user_mb_s", "duration_s", "operations", "steady")
 LATENCIES = ("p99", "p99_9", "max")  # of writes, all that was measured
+READS = ("p99_9", "max")
+BILL = ("throughput_ops_s", "wa_total")  # to the end, with all brought back and compacted
 BYTES = ("user_bytes_written", "host_bytes_written")
 # Of spillway/figures/lifetime.py: of the drive as it ran, and of one of its preset's whole capacity (full_size_). In
 # virtual time there are no rates, so neither years nor writes a day.
@@ -55,6 +57,7 @@ def line(plan: str, arm: str, figures: Document) -> Document:
     """A run's figures; of several repetitions, the typical one's."""
     nand, lasting = figures.get("nand_bytes_programmed") or {}, figures.get("lifetime") or {}
     standing, latency = figures.get("standing") or {}, figures.get("write_latency_us") or {}
+    reads, bill = figures.get("read_latency_us") or {}, figures.get("bill") or {}
     of_steady = (figures.get("parts") or {}).get("steady") or {}
     return {
         "plan": plan,
@@ -67,6 +70,9 @@ def line(plan: str, arm: str, figures: Document) -> Document:
         "steady_since_s": standing.get("steady_since_s"),
         "steady_throughput_ops_s": of_steady.get("throughput_ops_s"),
         **{f"write_latency_{name}_us": latency.get(name) for name in LATENCIES},
+        **{f"read_latency_{name}_us": reads.get(name) for name in READS},
+        "slowest_second_share": figures.get("slowest_second_share"),
+        **{f"settled_{name}": bill.get(name) for name in BILL},
         "failure": standing.get("failure"),
     }
 

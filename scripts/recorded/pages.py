@@ -67,6 +67,7 @@ BLOCKS: dict[str, Callable[..., list[str]]] = {
     "suite-differing": suites.differing,
     "suite-ours": suites.ours,
     "suite-runs": suites.runs,
+    "suite-loads": suites.loads,
 }
 CHARTS: dict[str, Callable[..., Chart]] = {
     "steady-errors-picture": steady_errors.picture,

@@ -104,6 +104,26 @@ def _run(row: dict[str, str]) -> tuple[str, ...]:
     )
 
 
+def loads(records: Records, suite: str, plan: str) -> list[str]:
+    """The runs of one plan with what writers and readers waited for, and the bill to the end."""
+    rows = [row for row in records.runs(suite) if row["plan"] == plan]
+    if not rows:
+        raise SpillwayError(f"runs/suites/{suite}/runs.csv has no run of the plan '{plan}'.")
+    columns: dict[str, tuple[str, Callable[[float], str]]] = {
+        "operations/s": ("throughput_ops_s", count),
+        "p99.9 write, µs": ("write_latency_p99_9_us", count),
+        "worst write, ms": ("write_latency_max_us", milliseconds),
+        "slowest second over the median one": ("slowest_second_share", "{:.2f}".format),
+        "p99.9 read, µs": ("read_latency_p99_9_us", count),
+        "worst read, ms": ("read_latency_max_us", milliseconds),
+        "to the end: operations/s": ("settled_throughput_ops_s", count),
+        "`wa_total`": ("settled_wa_total", "{:.2f}".format),
+    }
+    kept = {title: column for title, column in columns.items() if any(row.get(column[0]) for row in rows)}
+    cells = [(row["run"], *(form(float(row[key])) if row[key] else "–" for key, form in kept.values())) for row in rows]
+    return table(("run", *kept), cells)
+
+
 def ours(records: Records, suite: str, claim: str, statement: str) -> list[str]:
     """Our figures of a claim whose statements begin so: the lowest and the highest, for a sentence."""
     rows = [row for row in records.claims(suite) if row["claim"] == claim and row["statement"].startswith(statement)]

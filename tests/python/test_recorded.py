@@ -278,6 +278,29 @@ def test_the_runs_of_a_plan_say_which_are_steady(made: Path, run: Run) -> None:
     assert (code, "runs.csv has no run of the plan 'three'" in err) == (2, True)
 
 
+LOADS = (
+    "plan,run,throughput_ops_s,write_latency_p99_9_us,write_latency_max_us,slowest_second_share,read_latency_p99_9_us,"
+    "read_latency_max_us,settled_throughput_ops_s,settled_wa_total\n"
+    "one,RocksDB,12000.4,3000,125000,0.25,,,9000,4.5\n"
+    "one,Broken,,,,,,,,\n"
+    "two,Other,1,1,1,1,1,1,1,1\n"
+)
+
+
+def test_the_runs_of_a_load_have_its_waits_and_its_bill(made: Path, run: Run) -> None:
+    (made / "runs" / "suites" / "falls" / "runs.csv").write_text(LOADS)
+    path = page("<!-- runs: suite-loads falls one -->\n<!-- /runs -->\n", made)
+    assert run(made)[0] == 0
+    rows = [line for line in path.read_text().splitlines() if line.startswith("| ")]
+    assert "read" not in rows[0], "columns that no run has are left out"
+    assert rows[1:] == [
+        "| RocksDB | 12,000 | 3,000 | 125 | 0.25 | 9,000 | 4.50 |",
+        "| Broken | – | – | – | – | – | – |",
+    ]
+    page("<!-- runs: suite-loads falls three -->\n<!-- /runs -->\n", made)
+    assert run(made)[0] == 2
+
+
 def test_statements_are_the_suites_own(made: Path, run: Run) -> None:
     (made / "plans" / "falls").mkdir(parents=True)
     (made / "plans" / "falls" / "claims.toml").write_text('[statements]\nB2 = "It falls."\n')
