@@ -25,7 +25,7 @@ namespace spillway::engine::vlog {
 struct Position {
   std::uint32_t segment = 0;
   std::uint32_t offset = 0;
-  auto operator<=>(const Position&) const = default;
+  auto operator<=>(const Position&) const = default;  // NOLINT(modernize-use-nullptr): its own 0 is meant
 };
 
 struct Address {
