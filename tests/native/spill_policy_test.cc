@@ -277,7 +277,9 @@ TEST(Policy, PausesBetweenRollbacksWhileThereAreReaders) {
   state.writes_per_s = 100;
   EXPECT_EQ(brings(RollbackPolicy::adaptive), 1U) << "before it is full";
   state.share_used = 0;
+  EXPECT_EQ(brings(RollbackPolicy::adaptive), kAllGenerations) << "beside writes nothing rests, nearly full or not";
   state.writes_per_s = 0;
+  EXPECT_EQ(brings(RollbackPolicy::adaptive), 0U);
   state.reads_per_s = 0;
   EXPECT_EQ(brings(RollbackPolicy::adaptive), kAllGenerations) << "readers may come";
 }

@@ -23,7 +23,7 @@ def test_ci_lints_beside_the_build_and_ends_with_the_tests() -> None:
     commands = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if line and not line.startswith("#")]
     assert commands[-5:] == [
         "export CI=true",
-        "scripts/setup.sh configure </dev/null",
+        "CC=clang CXX=clang++ scripts/setup.sh configure </dev/null",
         "checks='IS_CONFIGURED=1 scripts/lint.sh changed && scripts/headers.sh 9.10.0 11.8.1'",
         "python3 scripts/together.py 'cmake --build build' \"$checks\" </dev/null",
         "exec make test </dev/null",

@@ -13,7 +13,8 @@ constexpr double kCeasedWritesPerS = 1;  // Source: guess
 constexpr double kCeasedS = 1;           // ten polls of the detector (K3) without a diverted write. Source: guess
 constexpr double kKeptUpS = 3;           // many flushes at any rate that stalls. Source: guess
 constexpr double kReadsPerS = 1;         // reads are in progress. Source: guess
-// With readers, rollback takes at most a quarter of the time. The compactions that it causes come on top. Source: guess
+// With readers and hardly a write, rollback takes at most a quarter of the time. The compactions that it causes come on
+// top. Source: guess
 constexpr double kPauses = 3;
 
 std::uint64_t share_of(std::uint64_t limit, double share) {
@@ -39,9 +40,10 @@ bool costs_little_or_helps(const RollbackState& state) {
          state.burst_is_over || state.idle_s >= kKeptUpS || is_mostly_full(state);
 }
 
-// Reads are in progress and the store does not fill: they need the drive's bandwidth more than a rollback does.
+// Reads are in progress and hardly a write fills the store: they need the drive's bandwidth more than a rollback does.
+// Beside writes they do not: what stays in the store comes back in smaller runs later (docs/decisions/0043).
 bool readers_come_first(const RollbackState& state) {
-  return state.reads_per_s > kReadsPerS && !(is_mostly_full(state) && state.writes_per_s >= kFewWritesPerS);
+  return state.reads_per_s > kReadsPerS && state.writes_per_s < kFewWritesPerS;
 }
 
 bool is_time(const RollbackState& state, RollbackPolicy policy) {
