@@ -5,12 +5,13 @@
 //   steps::reached("spill.append.written");   // "layer.what.where"; where = what has just happened
 //
 // Without a watcher a step costs one load and a branch that is never taken. A name is a string literal and is used at
-// one place only, so that a test can enumerate all of them. This is the project's only global variable: a step is often
-// reached on a thread of RocksDB, to which no argument can be passed.
+// one place only, so that a test can enumerate all of them. These are the project's only global variables: a step is
+// often reached on a thread of RocksDB, to which no argument can be passed.
 #pragma once
 
 #include <atomic>
 #include <string_view>
+#include <thread>
 
 namespace spillway::steps {
 
@@ -25,14 +26,21 @@ class Watcher {
 };
 
 inline std::atomic<Watcher*> watcher{nullptr};  // set by watch() only
+inline std::atomic<int> calls{0};               // threads that have seen a watcher and may be in it
 
 inline void reached(const char* step) {
-  if (Watcher* const one = watcher.load(std::memory_order_acquire)) [[unlikely]] {
-    one->reached(step);
-  }
+  if (watcher.load(std::memory_order_relaxed) == nullptr) [[likely]]
+    return;
+  calls.fetch_add(1);
+  if (Watcher* const one = watcher.load()) one->reached(step);
+  calls.fetch_sub(1);
 }
 
-// REQUIRES: the replaced watcher (null at the start and at the end) is not being called, and `one` outlives its watch.
-inline void watch(Watcher* one) { watcher.store(one, std::memory_order_release); }
+// Null ends the watch: on return no thread is in the watcher, which must not be the caller. REQUIRES: a watcher that is
+// replaced by another is not being called, and `one` outlives its watch.
+inline void watch(Watcher* one) {
+  watcher.store(one);
+  while (one == nullptr && calls.load() > 0) std::this_thread::yield();
+}
 
 }  // namespace spillway::steps

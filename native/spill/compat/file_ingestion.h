@@ -11,6 +11,11 @@
 
 namespace spillway::spill {
 
+// Before RocksDB 7.10 the order in L0 is that of sequence numbers. Between a memtable and an ingested file above it,
+// which a compaction may join with a file below the memtable, it is then lost: the flush of the memtable fails as
+// Corruption, and RocksDB takes no more writes. Source: RocksDB's HISTORY.md, 7.10.0, epoch_number
+constexpr bool kIngestsOverMemtables = SPILLWAY_ROCKSDB_AT_LEAST(7, 10);
+
 // Of files for one or more column families, all of them or none. If it is not committed, RocksDB is unchanged.
 class FileIngestion {
  public:

@@ -105,6 +105,8 @@ class MainDb {
   rocksdb::Status flush_large_memtables();
   // With atomic_flush in one call, because all families must be flushed as of the same moment.
   rocksdb::Status flush_all_families();
+  // Flushes what an ingestion into these families must not find in memtables. Meanwhile nothing is written to them.
+  rocksdb::Status flush_before_ingestion(const std::vector<rocksdb::ColumnFamilyHandle*>& families);
   // Holds compactions (MainOrder). Flushes keep a thread that no held compaction occupies.
   void hold_compactions(MainOrder::Until until);
 

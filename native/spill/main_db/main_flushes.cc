@@ -2,6 +2,7 @@
 #include <chrono>
 #include <thread>
 
+#include "spill/compat/file_ingestion.h"
 #include "spill/main_db/main_db.h"
 
 namespace spillway::spill {
@@ -39,6 +40,17 @@ Status MainDb::flush_large_memtables() {
     const UsedColumnFamily family = families_.use(id);
     if (family.handle == nullptr) continue;
     const Status status = db_->Flush(at_once(), family.handle);
+    if (!status.ok() && !status.IsColumnFamilyDropped()) return status;
+  }
+  return {};
+}
+
+// RocksDB itself flushes those that have a key between the file's first and last one.
+Status MainDb::flush_before_ingestion(const std::vector<ColumnFamilyHandle*>& families) {
+  if (kIngestsOverMemtables) return {};
+  if (user_options().database().atomic_flush) return flush_all_families();
+  for (auto* const family : families) {
+    const Status status = db_->Flush(at_once(), family);
     if (!status.ok() && !status.IsColumnFamilyDropped()) return status;
   }
   return {};

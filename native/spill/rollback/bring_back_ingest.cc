@@ -118,6 +118,8 @@ Status BringBack::ingest_files(const std::vector<SortedFile>& files) {
     add_to(&arguments[at->second], file, context_.main.ingested_files().may_move());
   }
   if (arguments.empty()) return {};
+  std::vector<rocksdb::ColumnFamilyHandle*> into;
+  for (const auto& one : arguments) into.push_back(one.column_family);
   MainDb& main = context_.main;
   FileIngestion ingestion(main.db(), std::move(arguments));
   if (Status status = ingestion.prepare(); !status.ok()) return status;
@@ -129,6 +131,7 @@ Status BringBack::ingest_files(const std::vector<SortedFile>& files) {
   Status status = main.sync_log();
   steps::reached("spill.rollback.gate_closed");
   bool is_newest = true;
+  if (status.ok()) status = main.flush_before_ingestion(into);
   if (status.ok()) {
     status = ingest_and_check_levels(ingestion, main.ingested_files(), &is_newest);
     // Ingested files are durable, and in no log that the note would have to sync. If RocksDB's MANIFEST could not be

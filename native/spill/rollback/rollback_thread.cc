@@ -95,6 +95,10 @@ RollbackScheduler::Outcome RollbackThread::bring_back_next() {
   RollbackScheduler::Outcome outcome;
   const RollbackPause::Pass pass(bring_back_.pause());
   outcome.is_paused = !pass;
+  if (!pass) {  // no write that RocksDB can take waits for the rest of a run
+    is_making_room_.store(false, std::memory_order_release);
+    context_.room.notify();
+  }
   if (!pass || !context_.live.has_any()) return outcome;
   bring_back_.take_time();  // before observe(), which sees every call that hurried before this
   const RollbackState state = observe();
