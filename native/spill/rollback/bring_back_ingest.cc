@@ -119,6 +119,7 @@ Status BringBack::ingest_files(const std::vector<SortedFile>& files) {
   }
   if (arguments.empty()) return {};
   std::vector<rocksdb::ColumnFamilyHandle*> into;
+  into.reserve(arguments.size());
   for (const auto& one : arguments) into.push_back(one.column_family);
   MainDb& main = context_.main;
   FileIngestion ingestion(main.db(), std::move(arguments));
