@@ -313,7 +313,7 @@ TEST_P(EngineTest, TheAcceleratorDivertsAndSettles) {
 // Files are created one by one, without compaction: writers are first delayed, then stopped, by the number of files.
 TEST_P(EngineTest, ReportsStallsAndTheirCause) {
   Engine& engine = open({{"level0_file_num_compaction_trigger", "2"},
-                         {"level0_slowdown_writes_trigger", "3"},
+                         {"level0_slowdown_writes_trigger", "2"},
                          {"level0_stop_writes_trigger", "100"},
                          {"max_background_jobs", "1"},
                          {"delayed_write_rate", "4194304"},
