@@ -1,6 +1,6 @@
 # Each recipe is made of lines one could type. Set-up is part of every target and quick to repeat.
 .DEFAULT_GOAL := help
-.PHONY: help demo accelerate test readme bench lint sanitize fuzz flips crash metamorphic barriers compat pip static docs compared wiredtiger clean
+.PHONY: help demo accelerate test long readme bench lint sanitize fuzz flips crash metamorphic barriers compat pip static docs compared wiredtiger clean
 
 FUZZ_SECONDS ?= 600
 CRASH_TIMES ?= 20
@@ -25,12 +25,17 @@ demo:
 accelerate:
 	@scripts/setup.sh accelerate
 
-#: make test      all tests: native, half a minute of fuzzing, and beside them Python, whose output follows
+#: make test      the tests: native, half a minute of fuzzing, and beside them Python, whose output follows
 test:
 	@scripts/setup.sh test
 	@.venv/bin/python scripts/together.py \
 	  'ctest --test-dir build --output-on-failure --parallel $(CTEST_JOBS)' \
 	  '.venv/bin/python -m pytest --numprocesses $(PYTEST_JOBS) --dist loadfile --no-loadscope-reorder'
+
+#: make long      the tests of tens of seconds each that `make test` leaves out
+long:
+	@scripts/setup.sh test
+	.venv/bin/python -m pytest --numprocesses $(JOBS) --dist loadfile -m long
 
 #: make readme    every command of README.md as it is written, those of minutes too
 readme:

@@ -395,6 +395,7 @@ def test_mqssd_beats_its_rivals_on_a_drive_that_is_one(shared_profile: Path, inv
     assert len(printed["points"]) == 2 * 8 * 7
 
 
+@pytest.mark.long
 def test_compare_prints_an_error_for_each_k_and_r(shared_profile: Path, invoke: Invoke) -> None:
     printed = invoke("model", "compare", shared_profile).out
     for word in ("DAM", "PDAM", "Affine", "PIO", "MQSSD", "r = 0.1 %", "r = 100 %"):

@@ -14,7 +14,7 @@ from spillway.profile.grids import CONCURRENCIES
 from spillway.profile.points import PAGE_BYTES, Sample
 from spillway.profile.target import scaled
 
-pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
+pytestmark = [pytest.mark.native, pytest.mark.long, pytest.mark.usefixtures("real_native")]
 
 # 4 channels of one die of one plane. Enough spare flash that writes are fast.
 PAGES_PER_BLOCK = 64

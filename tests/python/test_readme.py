@@ -90,6 +90,7 @@ def test_simulate() -> None:
         assert promised in output
 
 
+@pytest.mark.long
 @pytest.mark.native
 @pytest.mark.usefixtures("installed")
 def test_profile(new_runs: set[Path]) -> None:
@@ -102,6 +103,7 @@ def test_profile(new_runs: set[Path]) -> None:
     assert {"pio", "mqssd", "latency_us"} <= set(profile)
 
 
+@pytest.mark.long
 @pytest.mark.native
 @pytest.mark.usefixtures("installed")
 def test_unmodified_db_bench() -> None:
@@ -119,6 +121,7 @@ def test_unmodified_db_bench() -> None:
     assert programmed["gc"] > 0, "a steady drive collects"
 
 
+@pytest.mark.long
 @pytest.mark.native
 @pytest.mark.usefixtures("installed")
 def test_an_accelerated_db_bench() -> None:

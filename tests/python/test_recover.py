@@ -21,6 +21,7 @@ def missed(figures: list[recover.Figure]) -> list[str]:
     ]
 
 
+@pytest.mark.long
 def test_pio_is_recovered() -> None:
     """Tables 1 and 2, and alpha at 1 KiB, of all six rows."""
     figures = recover.recovered_pio()

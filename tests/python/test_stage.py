@@ -313,7 +313,10 @@ def test_a_note_of_what_is_no_runs_removes_nothing_but_the_stage(tmp_path: Path,
     assert (precious / "file").exists() and (tmp_path / TOKEN).is_symlink()
 
 
-@pytest.mark.parametrize("moment", ["stage", "data", "begun", "measured"])
+@pytest.mark.parametrize(
+    "moment",
+    ["stage", pytest.param("data", marks=pytest.mark.long), pytest.param("begun", marks=pytest.mark.long), "measured"],
+)
 def test_a_killed_run_leaves_nothing_to_the_next_one(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, moment: str
 ) -> None:
