@@ -310,7 +310,7 @@ TEST_P(EngineTest, TheAcceleratorDivertsAndSettles) {
   EXPECT_EQ(events.front().name, "spill.divert_begin");
 }
 
-// Files are created one by one, without compaction: writers are first delayed, then stopped, by the number of files.
+// The second file of L0 delays writers until a compaction has taken both.
 TEST_P(EngineTest, ReportsStallsAndTheirCause) {
   Engine& engine = open({{"level0_file_num_compaction_trigger", "2"},
                          {"level0_slowdown_writes_trigger", "2"},

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <tuple>
 
 #include "spillway/db.h"
 #include "temporary_directory.h"
@@ -34,11 +35,12 @@ class SlowFlush final : public rocksdb::EventListener {
   std::atomic<int> compactions_{0};
 };
 
-class SpillIngestOrder : public ::testing::TestWithParam<rocksdb::CompactionStyle> {
+// Parameters: how RocksDB compacts, and atomic_flush.
+class SpillIngestOrder : public ::testing::TestWithParam<std::tuple<rocksdb::CompactionStyle, bool>> {
  protected:
   SpillIngestOrder() {
     options_.create_if_missing = true;
-    options_.compaction_style = GetParam();
+    std::tie(options_.compaction_style, options_.atomic_flush) = GetParam();
     options_.compression = rocksdb::kNoCompression;
     options_.write_buffer_size = 256 << 10;
     options_.level0_file_num_compaction_trigger = 3;
@@ -89,7 +91,9 @@ TEST_P(SpillIngestOrder, AFlushOfOtherKeysComesFirst) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Styles, SpillIngestOrder,
-                         ::testing::Values(rocksdb::kCompactionStyleLevel, rocksdb::kCompactionStyleUniversal));
+                         ::testing::Combine(::testing::Values(rocksdb::kCompactionStyleLevel,
+                                                              rocksdb::kCompactionStyleUniversal),
+                                            ::testing::Bool()));
 
 }  // namespace
 }  // namespace spillway::clients

@@ -19,10 +19,12 @@ constexpr std::chrono::milliseconds kLookAtFlushAgain{2};
 // Source: guess, many memtables of RocksDB's default size.
 constexpr std::chrono::seconds kLongestFlush{30};
 
-rocksdb::FlushOptions at_once() {
+// RocksDB skips dropped families.
+Status flush_at_once(rocksdb::DB& db, const std::vector<ColumnFamilyHandle*>& families) {
   rocksdb::FlushOptions options;
   options.allow_write_stall = true;  // no writer of this library blocks inside RocksDB
-  return options;
+  const Status status = db.Flush(options, families);
+  return status.IsColumnFamilyDropped() ? Status() : status;
 }
 
 }  // namespace
@@ -39,8 +41,7 @@ Status MainDb::flush_large_memtables() {
   for (const std::uint32_t id : large) {
     const UsedColumnFamily family = families_.use(id);
     if (family.handle == nullptr) continue;
-    const Status status = db_->Flush(at_once(), family.handle);
-    if (!status.ok() && !status.IsColumnFamilyDropped()) return status;
+    if (Status status = flush_at_once(*db_, {family.handle}); !status.ok()) return status;
   }
   return {};
 }
@@ -50,8 +51,7 @@ Status MainDb::flush_before_ingestion(const std::vector<ColumnFamilyHandle*>& fa
   if (kIngestsOverMemtables) return {};
   if (user_options().database().atomic_flush) return flush_all_families();
   for (auto* const family : families) {
-    const Status status = db_->Flush(at_once(), family);
-    if (!status.ok() && !status.IsColumnFamilyDropped()) return status;
+    if (Status status = flush_at_once(*db_, {family}); !status.ok()) return status;
   }
   return {};
 }
@@ -63,7 +63,7 @@ void MainDb::hold_compactions(MainOrder::Until until) {
   parts_.order->hold_compactions(until);
 }
 
-// RocksDB skips dropped families. Without atomic_flush one by one, because RocksDB stops at the first dropped one.
+// Without atomic_flush one by one, because RocksDB stops at the first dropped one.
 Status MainDb::flush_all_families() {
   std::vector<std::uint32_t> ids;
   families_.for_each([&](const ColumnFamily& family) { ids.push_back(family.id); });
@@ -73,15 +73,11 @@ Status MainDb::flush_all_families() {
     const UsedColumnFamily& family = in_use.emplace_back(families_.use(id));
     if (family.handle != nullptr && !family.is_dropped) handles.push_back(family.handle);
   }
-  const auto flush = [&](const std::vector<ColumnFamilyHandle*>& some) {
-    const Status status = db_->Flush(at_once(), some);
-    return status.IsColumnFamilyDropped() ? Status() : status;
-  };
   const bool is_atomic = user_options().database().atomic_flush;
   Status status;
-  if (is_atomic) status = flush(handles);
+  if (is_atomic) status = flush_at_once(*db_, handles);
   for (auto* const handle : handles) {
-    if (status.ok() && !is_atomic) status = flush({handle});
+    if (status.ok() && !is_atomic) status = flush_at_once(*db_, {handle});
   }
   return status.ok() && !ingested_files().may_ingest() ? wait_for_flushes(ids) : status;
 }
