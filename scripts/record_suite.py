@@ -130,6 +130,7 @@ def main() -> int:
     settings = list(dict.fromkeys(each for name in done for each in suite["plans"][name].get("settings", [])))
     words = ["spillway", "suite", suite["suite"], *([] if own else ["--scale", suite["factor"]])]
     about = {
+        "suite": suite["suite"],
         "command": shlex.join([*words, *(word for each in settings for word in ("--set", each))]),
         "settings": {name: suite["plans"][name].get("settings", []) for name in done},
         "factor": suite["factor"],
