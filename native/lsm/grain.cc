@@ -9,6 +9,7 @@ namespace {
 constexpr double kFineLoadBytes = 4.0 * 1073741824;
 constexpr double kLeastFileBytes = 1.0 * 1048576;  // of a coarse file: one request
 constexpr std::uint32_t kLeastPagesPerBlock = 8;
+constexpr std::uint64_t kQueryCapacityBytes = std::uint64_t{4} << 30;
 
 }  // namespace
 
@@ -47,6 +48,8 @@ device::Drive coarser(const device::Drive& drive, std::uint32_t grain) {
   ssd::Geometry& geometry = config.geometry;
   geometry.pages_per_block = std::max(kLeastPagesPerBlock, geometry.pages_per_block / grain);
   if (!config.compresses() && config.mapping.scheme == ssd::MappingScheme::page) {
+    geometry.page_bytes *= geometry.planes_per_die;
+    geometry.planes_per_die = 1;
     geometry.mapping_unit_bytes = geometry.page_bytes;
   }
   config.capacity.capacity_bytes -= config.capacity.capacity_bytes % geometry.mapping_unit_bytes;
@@ -57,6 +60,19 @@ device::Drive coarser(const device::Drive& drive, std::uint32_t grain) {
   }
   config.mapping_cache.bytes = config.mapping_cache.bytes * old_unit / geometry.mapping_unit_bytes / grain;
   return coarse;
+}
+
+device::Drive for_queries(const device::Drive& drive) {
+  device::Drive small = drive;
+  ssd::Capacity& capacity = small.config.capacity;
+  if (capacity.capacity_bytes > kQueryCapacityBytes) capacity.capacity_bytes = kQueryCapacityBytes;
+  const ssd::Geometry& geometry = drive.config.geometry;
+  // Some erase blocks in every plane, whatever their size.
+  const std::uint64_t least = std::uint64_t{16} * geometry.planes() * geometry.block_bytes();
+  if (capacity.capacity_bytes > 0) {
+    capacity.capacity_bytes = std::min(drive.config.capacity.capacity_bytes, std::max(capacity.capacity_bytes, least));
+  }
+  return small;
 }
 
 Figures finer(Figures figures, std::uint32_t grain) {

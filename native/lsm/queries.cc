@@ -86,15 +86,17 @@ class Queries {
   void computed(std::uint32_t t) {
     processor_.leave();
     const Step& step = threads_[t].steps[threads_[t].at];
-    if (step.read_bytes <= 0 || step.file == nullptr || step.file->place.pages() == 0) return go_on(t);
+    if (step.read_bytes <= 0) return go_on(t);
+    const fs::ExtentList& place = run_.anywhere != nullptr ? *run_.anywhere : step.file->place;
+    if (place.pages() == 0) return go_on(t);
     ++figures_.block_reads;
-    read(t, step);
+    read(t, step.read_bytes, place);
   }
 
-  void read(std::uint32_t t, const Step& step) {
-    const std::uint64_t pages = std::min(files_.pages_for(step.read_bytes), step.file->place.pages());
-    const std::uint64_t first = random_.below(step.file->place.pages() - pages + 1);
-    files_.read(now_, step.file->place.slice(first, pages), device::Cause::user, t);
+  void read(std::uint32_t t, double bytes, const fs::ExtentList& place) {
+    const std::uint64_t pages = std::min(files_.pages_for(bytes), place.pages());
+    const std::uint64_t first = random_.below(place.pages() - pages + 1);
+    files_.read(now_, place.slice(first, pages), device::Cause::user, t);
   }
 
   void go_on(std::uint32_t t) {

@@ -19,6 +19,7 @@ struct QueryRun {
   const QuerySpec& query;
   const KeySpace& keys;
   const Tree& tree;
+  const fs::ExtentList* anywhere;  // reads go there, in place of the tree's files; null: to the files
   double entry_bytes;
   std::uint64_t seed;
 };

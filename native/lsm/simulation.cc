@@ -31,8 +31,9 @@ Status drive_full(const DriveFiles& files) {
 
 class Simulation {
  public:
-  Simulation(const Spec& spec, device::DriveModel& drive, const Watch& watch)
+  Simulation(const Spec& spec, device::DriveModel& drive, device::DriveModel* query_drive, const Watch& watch)
       : spec_(spec),
+        query_drive_(query_drive),
         watch_(watch),
         keys_(spec.load),
         files_(drive),
@@ -192,9 +193,18 @@ class Simulation {
   void run_queries() {
     if (!figures_.complete) return;
     const EntryBytes entry = entry_bytes(spec_);
+    std::optional<DriveFiles> elsewhere;
+    fs::ExtentList anywhere;
+    Nanos now = now_;
+    if (query_drive_ != nullptr) {
+      elsewhere.emplace(*query_drive_);
+      elsewhere->append(anywhere, query_drive_->capacity_bytes() / elsewhere->page_bytes());
+      now = 0;
+    }
     for (const QuerySpec& query : spec_.queries) {
-      QueryRun run{spec_, query, keys_, background_.tree(), entry.file, ssd::mix(spec_.seed + 17)};
-      figures_.queries.push_back(run_query(run, files_, now_));
+      const QueryRun run{spec_,      query, keys_, background_.tree(), elsewhere ? &anywhere : nullptr,
+                         entry.file, ssd::mix(spec_.seed + 17)};
+      figures_.queries.push_back(run_query(run, elsewhere ? *elsewhere : files_, now));
     }
   }
 
@@ -215,6 +225,7 @@ class Simulation {
   Nanos sample_ns() const { return static_cast<Nanos>(spec_.sample_interval_s * 1e9); }
 
   const Spec spec_;
+  device::DriveModel* const query_drive_;
   const Watch& watch_;
   const KeySpace keys_;
   Figures figures_;
@@ -244,8 +255,9 @@ EntryBytes entry_bytes(const Spec& spec) {
   return bytes;
 }
 
-Result<Figures> simulate(const Spec& spec, device::DriveModel& drive, const Watch& watch) {
-  return Simulation(spec, drive, watch).run();
+Result<Figures> simulate(const Spec& spec, device::DriveModel& drive, device::DriveModel* query_drive,
+                         const Watch& watch) {
+  return Simulation(spec, drive, query_drive, watch).run();
 }
 
 }  // namespace spillway::lsm

@@ -14,8 +14,10 @@
 
 namespace spillway::lsm {
 
-// drive_full: the tree does not fit the drive. REQUIRES: an idle drive whose time is 0; !problem(spec)
-Result<Figures> simulate(const Spec& spec, device::DriveModel& drive, const Watch& watch);
+// drive_full: the tree does not fit the drive. `query_drive`: a drive that queries read anywhere; null: they read the
+// tree's files on `drive`. REQUIRES: idle drives whose time is 0; every unit of `query_drive` is written
+Result<Figures> simulate(const Spec& spec, device::DriveModel& drive, device::DriveModel* query_drive,
+                         const Watch& watch);
 
 // Sizes of an entry: in a memtable, in a sorted file, in the log. Bytes.
 struct EntryBytes {

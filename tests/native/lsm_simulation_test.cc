@@ -32,7 +32,7 @@ Spec small_spec() {
 
 Figures run(const Spec& spec, const device::Drive& drive = small_drive()) {
   device::DriveModel model(drive, spec.seed);
-  auto figures = simulate(spec, model, {});
+  auto figures = simulate(spec, model, nullptr, {});
   EXPECT_TRUE(figures) << figures.status().message();
   return figures ? *figures : Figures();
 }
@@ -147,7 +147,7 @@ TEST(LsmSimulation, SaysSoIfTheDriveIsTooSmall) {
   Spec spec = small_spec();
   spec.load.order = KeyOrder::unique_random;
   device::DriveModel model(small_drive(0.125), 1);
-  auto figures = simulate(spec, model, {});
+  auto figures = simulate(spec, model, nullptr, {});
   ASSERT_FALSE(figures);
   EXPECT_EQ(figures.status().fault(), Fault::drive_full);
 }
@@ -156,7 +156,7 @@ TEST(LsmSimulation, EndsEarlyWhenAsked) {
   device::DriveModel model(small_drive(), 1);
   Watch watch;
   watch.progress = [](double operations) { return operations < 1000; };
-  auto figures = simulate(small_spec(), model, watch);
+  auto figures = simulate(small_spec(), model, nullptr, watch);
   ASSERT_TRUE(figures);
   EXPECT_FALSE(figures->complete);
   EXPECT_LT(figures->operations, 200'000);

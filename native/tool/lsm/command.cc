@@ -1,5 +1,6 @@
 #include "tool/lsm/command.h"
 
+#include <memory>
 #include <string>
 
 #include "device/counters_json.h"
@@ -119,6 +120,16 @@ Result<device::Drive> coarse_drive(const LsmRequest& request, std::uint32_t grai
   return drive;
 }
 
+// At a coarse grain, queries read a drive of their own; null: they read the tree's.
+std::unique_ptr<device::DriveModel> full_query_drive(const LsmRequest& request, std::uint32_t grain) {
+  if (grain == 1 || request.spec.queries.empty()) return nullptr;
+  auto drive = std::make_unique<device::DriveModel>(lsm::for_queries(request.drive), request.spec.seed);
+  if (ssd::Ssd* flash = drive->flash()) {
+    flash->write_sequentially(0, drive->capacity_bytes() / drive->mapping_unit_bytes());
+  }
+  return drive;
+}
+
 }  // namespace
 
 Status lsm_simulate(const Json& json, Events& events, const std::atomic<bool>& stop) {
@@ -145,7 +156,8 @@ Status lsm_simulate(const Json& json, Events& events, const std::atomic<bool>& s
     return !stop;
   };
   watch.sample = [&](const lsm::Sample& sample) { events.event("lsm-sample", shown(sample, g)); };
-  auto simulated = lsm::simulate(spec, drive, watch);
+  const auto query_drive = full_query_drive(*request, grain);
+  auto simulated = lsm::simulate(spec, drive, query_drive.get(), watch);
   if (!simulated) return simulated.status();
   const lsm::Figures figures = lsm::finer(std::move(*simulated), grain);
   Json result = result_of(request->spec, figures, drive);
