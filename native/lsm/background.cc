@@ -51,8 +51,8 @@ std::size_t Background::new_job(Job::Kind kind) {
   job = Job();
   job.kind = kind;
   job.running = true;
-  return static_cast<std::size_t>(std::find_if(jobs_.begin(), jobs_.end(), [&](const Job& one) { return &one == &job; }) -
-                                  jobs_.begin());
+  return static_cast<std::size_t>(
+      std::find_if(jobs_.begin(), jobs_.end(), [&](const Job& one) { return &one == &job; }) - jobs_.begin());
 }
 
 std::uint32_t Background::free_lane() {
@@ -211,7 +211,8 @@ void Background::step(Nanos now, std::uint32_t id) {
   }
   if (lane.read_pages > 0) return read_chunk(now, id);
   if (lane.write_pages > 0) {
-    if (only_writes) return merge_chunk(now, id, std::min(lane.write_pages, static_cast<std::uint64_t>(std::max(1.0, chunk))));
+    if (only_writes)
+      return merge_chunk(now, id, std::min(lane.write_pages, static_cast<std::uint64_t>(std::max(1.0, chunk))));
     lane.gathered_pages = static_cast<double>(lane.write_pages);  // rounding has left a page
     return write_chunk(now, id);
   }
@@ -222,7 +223,8 @@ void Background::step(Nanos now, std::uint32_t id) {
 void Background::read_chunk(Nanos now, std::uint32_t id) {
   Lane& lane = lanes_[id];
   Job& job = jobs_[lane.job];
-  const auto chunk = static_cast<std::uint64_t>(std::max(1.0, kReadChunkBytes / static_cast<double>(files_.page_bytes())));
+  const auto chunk =
+      static_cast<std::uint64_t>(std::max(1.0, kReadChunkBytes / static_cast<double>(files_.page_bytes())));
   const std::uint64_t pages = std::min(lane.read_pages, chunk);
   lane.step = Lane::Step::reading;
   lane.merge_ns_left = static_cast<double>(pages);
@@ -249,7 +251,8 @@ void Background::after_merging(Nanos now, std::uint32_t id) { step(now, id); }
 void Background::write_chunk(Nanos now, std::uint32_t id) {
   Lane& lane = lanes_[id];
   Job& job = jobs_[lane.job];
-  const auto chunk = static_cast<std::uint64_t>(std::max(1.0, kWriteChunkBytes / static_cast<double>(files_.page_bytes())));
+  const auto chunk =
+      static_cast<std::uint64_t>(std::max(1.0, kWriteChunkBytes / static_cast<double>(files_.page_bytes())));
   const auto gathered = static_cast<std::uint64_t>(lane.gathered_pages);
   const std::uint64_t pages = std::max<std::uint64_t>(1, std::min({chunk, gathered, lane.write_pages}));
   const std::uint64_t before = job.written.pages();

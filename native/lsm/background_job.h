@@ -39,15 +39,15 @@ struct Job {
   enum class Kind : std::uint8_t { flush, compaction, rollback };
   Kind kind = Kind::flush;
   bool running = false;
-  Compaction compaction;           // of a compaction
+  Compaction compaction;            // of a compaction
   std::vector<Memtable> memtables;  // of a flush
-  fs::ExtentList spilled;          // of a rollback: what it reads
+  fs::ExtentList spilled;           // of a rollback: what it reads
   double spilled_puts = 0;
   Files outputs;
   fs::ExtentList input;    // all that it reads, one file after another
   fs::ExtentList written;  // its outputs, one file after another
   std::uint64_t next_read = 0;
-  double merge_ns = 0;       // in all
+  double merge_ns = 0;           // in all
   std::uint64_t chunk_unit = 0;  // pages over which merge_ns is spread: read, or else written
   std::vector<std::uint32_t> lanes;
   std::size_t lanes_left = 0;

@@ -38,7 +38,8 @@ bool DriveFiles::append(fs::ExtentList& place, std::uint64_t pages) {
 
 void DriveFiles::release(Nanos now, const fs::ExtentList& place, bool discard) {
   for (const fs::Extent& extent : place.extents()) free_.give_back(extent);
-  if (discard && place.pages() > 0) submit(now, ssd::Opcode::deallocate, place.extents(), device::Cause::other, kNobody);
+  if (discard && place.pages() > 0)
+    submit(now, ssd::Opcode::deallocate, place.extents(), device::Cause::other, kNobody);
 }
 
 void DriveFiles::submit(Nanos now, ssd::Opcode op, std::span<const fs::Extent> extents, device::Cause cause,

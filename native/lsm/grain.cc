@@ -56,7 +56,8 @@ device::Drive coarser(const device::Drive& drive, std::uint32_t grain) {
   // At least two flash pages for each plane, or the planes could not work side by side.
   const std::uint64_t least_cache = std::uint64_t{2} * geometry.planes() * geometry.page_bytes;
   if (config.write_cache.bytes > 0) {
-    config.write_cache.bytes = std::max(std::min(least_cache, config.write_cache.bytes), config.write_cache.bytes / grain);
+    config.write_cache.bytes =
+        std::max(std::min(least_cache, config.write_cache.bytes), config.write_cache.bytes / grain);
   }
   config.mapping_cache.bytes = config.mapping_cache.bytes * old_unit / geometry.mapping_unit_bytes / grain;
   return coarse;
@@ -79,10 +80,10 @@ Figures finer(Figures figures, std::uint32_t grain) {
   if (grain == 1) return figures;
   const double g = grain;
   for (double* value :
-       {&figures.operations, &figures.load_seconds, &figures.settle_seconds, &figures.user_bytes, &figures.live_user_bytes,
-        &figures.wal_bytes, &figures.flush_bytes, &figures.compaction_bytes_read, &figures.compaction_bytes_written,
-        &figures.spilled_operations, &figures.spilled_bytes, &figures.rollback_bytes_read,
-        &figures.rollback_bytes_written, &figures.worst_wait_s}) {
+       {&figures.operations, &figures.load_seconds, &figures.settle_seconds, &figures.user_bytes,
+        &figures.live_user_bytes, &figures.wal_bytes, &figures.flush_bytes, &figures.compaction_bytes_read,
+        &figures.compaction_bytes_written, &figures.spilled_operations, &figures.spilled_bytes,
+        &figures.rollback_bytes_read, &figures.rollback_bytes_written, &figures.worst_wait_s}) {
     *value *= g;
   }
   for (double& value : figures.delayed_s) value *= g;

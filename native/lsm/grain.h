@@ -1,11 +1,11 @@
 // A coarser grain: the same experiment with fewer, larger units, so that a terabyte takes seconds.
 //
 // At grain g all sizes and counts of the tree and of the drive are divided by g, and the simulated times multiplied by
-// it. Rates (bytes per second, puts per second) and ratios stay. An erase block gets 1/g of its flash pages, so that its
-// size keeps its relation to that of a sorted file; the planes of a die become one, whose flash page is programmed in
-// one operation as theirs are in a multi-plane one, and is the mapping unit. What changes: an erase block has
-// fewer pages (the closed forms of garbage collection depend on their number, FLASH.md), and requests at the drive are g
-// times larger beside a file. Queries are not scaled: they read a drive of the original geometry (for_queries).
+// it. Rates (bytes per second, puts per second) and ratios stay. An erase block gets 1/g of its flash pages, so that
+// its size keeps its relation to that of a sorted file; the planes of a die become one, whose flash page is programmed
+// in one operation as theirs are in a multi-plane one, and is the mapping unit. What changes: an erase block has fewer
+// pages (the closed forms of garbage collection depend on their number), and requests at the drive are g times larger
+// beside a file. Queries are not scaled: they read a drive of the original geometry (for_queries).
 #pragma once
 
 #include <cstdint>

@@ -14,9 +14,7 @@ double zeta_between(double first, double last, double theta) {
   double rank = first;
   for (; rank < last && rank < first + kExact; ++rank) sum += std::pow(rank, -theta);
   if (rank >= last) return sum;
-  const auto integral = [theta](double x) {
-    return theta == 1 ? std::log(x) : std::pow(x, 1 - theta) / (1 - theta);
-  };
+  const auto integral = [theta](double x) { return theta == 1 ? std::log(x) : std::pow(x, 1 - theta) / (1 - theta); };
   return sum + integral(last - 0.5) - integral(rank - 0.5);
 }
 

@@ -46,7 +46,8 @@ void expand(const Tree& tree, Compaction& compaction) {
   };
   const KeyRange lower = range_of(compaction.lower);
   const KeyRange upper = range_of(compaction.inputs);
-  Files wider = tree.overlapping(compaction.start_level, {std::min(lower.low, upper.low), std::max(lower.high, upper.high)});
+  Files wider =
+      tree.overlapping(compaction.start_level, {std::min(lower.low, upper.low), std::max(lower.high, upper.high)});
   if (fits(wider)) {
     compaction.inputs = std::move(wider);
     return;
@@ -88,7 +89,8 @@ std::optional<Compaction> pick_from_l0(const Tree& tree) {
 // Merges the newest files of L0 into one, while L0 cannot be compacted into the base level.
 std::optional<Compaction> pick_intra_l0(const Tree& tree) {
   const Files& l0 = tree.level(0);
-  if (l0.size() < tree.options().level0_file_num_compaction_trigger + 2 || l0.front()->in_compaction) return std::nullopt;
+  if (l0.size() < tree.options().level0_file_num_compaction_trigger + 2 || l0.front()->in_compaction)
+    return std::nullopt;
   double bytes = l0.front()->bytes;
   double bytes_per_removed = std::numeric_limits<double>::max();
   std::size_t limit = 1;

@@ -121,8 +121,7 @@ class Queries {
   }
 
   static const SortedFile* covering(const Files& run, double key) {
-    const auto at =
-        std::partition_point(run.begin(), run.end(), [key](const File& file) { return file->high <= key; });
+    const auto at = std::partition_point(run.begin(), run.end(), [key](const File& file) { return file->high <= key; });
     return at != run.end() && (*at)->low <= key ? at->get() : nullptr;
   }
 
@@ -148,8 +147,7 @@ class Queries {
       covers.emplace_back(file, newest);
     }
     // Of a Bloom filter, at its best number of hashes.
-    const double false_positive =
-        run_.spec.tree.bits_per_key > 0 ? std::pow(0.6185, run_.spec.tree.bits_per_key) : 1.0;
+    const double false_positive = run_.spec.tree.bits_per_key > 0 ? std::pow(0.6185, run_.spec.tree.bits_per_key) : 1.0;
     steps.push_back({run_.spec.host.get_ns, 0, nullptr});
     double at = random_.uniform() * in_any;
     for (const auto& [file, newest] : covers) {

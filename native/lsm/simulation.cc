@@ -14,7 +14,8 @@ namespace spillway::lsm {
 namespace {
 
 // Per entry. Sources: RocksDB's MemTable::Add and InlineSkipList (varints, sequence number, 1.33 pointers a node);
-// BlockBuilder (shared, unshared and value lengths; sequence number); log_writer and WriteBatch (record and batch headers).
+// BlockBuilder (shared, unshared and value lengths; sequence number); log_writer and WriteBatch (record and batch
+// headers).
 constexpr double kSequenceBytes = 8;
 constexpr double kMemtableOverhead = kSequenceBytes + 3 + 10.6;
 constexpr double kBlockEntryOverhead = kSequenceBytes + 4;
@@ -202,8 +203,13 @@ class Simulation {
       now = 0;
     }
     for (const QuerySpec& query : spec_.queries) {
-      const QueryRun run{spec_,      query, keys_, background_.tree(), elsewhere ? &anywhere : nullptr,
-                         entry.file, ssd::mix(spec_.seed + 17)};
+      const QueryRun run{spec_,
+                         query,
+                         keys_,
+                         background_.tree(),
+                         elsewhere ? &anywhere : nullptr,
+                         entry.file,
+                         ssd::mix(spec_.seed + 17)};
       figures_.queries.push_back(run_query(run, elsewhere ? *elsewhere : files_, now));
     }
   }

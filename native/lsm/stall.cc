@@ -13,7 +13,8 @@ constexpr double kRecovered = 1.4;
 
 }  // namespace
 
-StallController::StallController(const TreeOptions& options) : options_(options), rate_bytes_s_(options.delayed_write_rate) {
+StallController::StallController(const TreeOptions& options)
+    : options_(options), rate_bytes_s_(options.delayed_write_rate) {
   if (!options.slowdown) {
     options_.level0_slowdown_writes_trigger = options.level0_stop_writes_trigger;
     options_.soft_pending_compaction_bytes_limit = options.hard_pending_compaction_bytes_limit;
@@ -28,13 +29,15 @@ StallState StallController::classify(const StallSignals& signals) const {
     state = {true, false, StallCause::memtable, 0, true};
   } else if (signals.l0_files >= o.level0_stop_writes_trigger) {
     state = {true, false, StallCause::l0, 0, true};
-  } else if (o.hard_pending_compaction_bytes_limit > 0 && signals.pending_bytes >= o.hard_pending_compaction_bytes_limit) {
+  } else if (o.hard_pending_compaction_bytes_limit > 0 &&
+             signals.pending_bytes >= o.hard_pending_compaction_bytes_limit) {
     state = {true, false, StallCause::pending_compaction_bytes, 0, true};
   } else if (o.max_write_buffer_number > 3 && signals.immutable_memtables + 1 >= o.max_write_buffer_number) {
     state = {false, true, StallCause::memtable, 0, true};
   } else if (signals.l0_files >= o.level0_slowdown_writes_trigger) {
     state = {false, true, StallCause::l0, 0, true};
-  } else if (o.soft_pending_compaction_bytes_limit > 0 && signals.pending_bytes >= o.soft_pending_compaction_bytes_limit) {
+  } else if (o.soft_pending_compaction_bytes_limit > 0 &&
+             signals.pending_bytes >= o.soft_pending_compaction_bytes_limit) {
     state = {false, true, StallCause::pending_compaction_bytes, 0, true};
   }
   return state;

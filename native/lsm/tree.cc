@@ -61,8 +61,9 @@ void Tree::replace(const Files& inputs, const Files& outputs, std::size_t output
   for (const File& input : inputs) {
     for (std::size_t l = 0; l < levels_.size(); ++l) {
       Files& files = levels_[l];
-      const auto at = std::find(l == 0 ? files.begin() : files.begin() + (first_after(files, input->low) - files.begin()),
-                                files.end(), input);
+      const auto at =
+          std::find(l == 0 ? files.begin() : files.begin() + (first_after(files, input->low) - files.begin()),
+                    files.end(), input);
       if (at == files.end()) continue;
       if (l == 0) place_in_l0 = std::min(place_in_l0, static_cast<std::size_t>(at - files.begin()));
       files.erase(at);
@@ -91,8 +92,8 @@ void Tree::set_targets() {
   for (std::size_t l = 1; l < targets_.size(); ++l, target *= options_.fanout) targets_[l] = target;
 }
 
-// As VersionStorageInfo::CalculateBaseBytes: the last level is as large as it is, and each one above it F times smaller,
-// up to a base level of at most max_bytes_for_level_base.
+// As VersionStorageInfo::CalculateBaseBytes: the last level is as large as it is, and each one above it F times
+// smaller, up to a base level of at most max_bytes_for_level_base.
 void Tree::set_dynamic_targets() {
   double largest = 0;
   std::size_t first_used = 0;

@@ -31,7 +31,7 @@ Compaction merge_runs(const Tree& tree, const std::vector<Run>& runs, std::size_
   compaction.start_level = runs[first].level;
   compaction.whole_runs = true;
   const std::size_t older = first + count;
-  compaction.output_level = older == runs.size()      ? tree.levels() - 1
+  compaction.output_level = older == runs.size()     ? tree.levels() - 1
                             : runs[older].level == 0 ? 0
                                                      : runs[older].level - 1;
   return compaction;

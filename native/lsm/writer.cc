@@ -103,7 +103,8 @@ void Writer::count_wait(Nanos now) {
     if (!waits_since_) waits_since_ = now;
     return;
   }
-  if (waits_since_) figures_.worst_wait_s = std::max(figures_.worst_wait_s, static_cast<double>(now - *waits_since_) / 1e9);
+  if (waits_since_)
+    figures_.worst_wait_s = std::max(figures_.worst_wait_s, static_cast<double>(now - *waits_since_) / 1e9);
   waits_since_.reset();
   if (!spec_.load.rate_ops_s) return;
   const double behind = *spec_.load.rate_ops_s / 1e9 * static_cast<double>(now) - operations_;

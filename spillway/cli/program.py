@@ -15,7 +15,6 @@ from spillway.cli import (
     drive,
     fill,
     lint,
-    lsm,
     precondition,
     profile,
     repeat,
@@ -26,6 +25,7 @@ from spillway.cli import (
     suite,
     sustain,
 )
+from spillway.cli.models import lsm
 from spillway.errors import Interrupted, SpillwayError
 
 

@@ -18,23 +18,26 @@ QUERIES = ("readrandom", "seekrandom")
 # Keys of the request's objects, for --set; the native side checks their values.
 SECTIONS = {
     "tree": (
-        "shape fanout levels level0_file_num_compaction_trigger level0_slowdown_writes_trigger"
-        " level0_stop_writes_trigger write_buffer_size max_write_buffer_number target_file_size_base"
-        " target_file_size_multiplier max_bytes_for_level_base level_compaction_dynamic_level_bytes"
-        " level_compaction_dynamic_file_size compaction_pri compaction_threads flush_threads max_subcompactions"
-        " soft_pending_compaction_bytes_limit hard_pending_compaction_bytes_limit delayed_write_rate slowdown"
-        " trivial_moves wal discard block_size bits_per_key universal.size_ratio universal.min_merge_width"
-        " universal.max_size_amplification_percent"
-    ).split(),
-    "spill": ["capacity_bytes", "generation_bytes"],
-    "host": ["put_ns", "merge_entry_ns", "merge_byte_ns", "get_ns", "probe_ns", "next_ns", "cores"],
-    "load": "key_bytes value_bytes num operations distribution zipfian_constant rate_ops_s settle".split(),
+        *("shape", "fanout", "levels", "level0_file_num_compaction_trigger", "level0_slowdown_writes_trigger"),
+        *("level0_stop_writes_trigger", "write_buffer_size", "max_write_buffer_number", "target_file_size_base"),
+        *("target_file_size_multiplier", "max_bytes_for_level_base", "level_compaction_dynamic_level_bytes"),
+        *("level_compaction_dynamic_file_size", "compaction_pri", "compaction_threads", "flush_threads"),
+        *("max_subcompactions", "soft_pending_compaction_bytes_limit", "hard_pending_compaction_bytes_limit"),
+        *("delayed_write_rate", "slowdown", "trivial_moves", "wal", "discard", "block_size", "bits_per_key"),
+        *("universal.size_ratio", "universal.min_merge_width", "universal.max_size_amplification_percent"),
+    ),
+    "spill": ("capacity_bytes", "generation_bytes"),
+    "host": ("put_ns", "merge_entry_ns", "merge_byte_ns", "get_ns", "probe_ns", "next_ns", "cores"),
+    "load": (
+        *("key_bytes", "value_bytes", "num", "operations", "distribution", "zipfian_constant", "rate_ops_s", "settle"),
+    ),
 }
 SIZES = (
-    "tree.write_buffer_size tree.target_file_size_base tree.max_bytes_for_level_base"
-    " tree.soft_pending_compaction_bytes_limit tree.hard_pending_compaction_bytes_limit tree.delayed_write_rate"
-    " tree.block_size spill.capacity_bytes spill.generation_bytes load.key_bytes load.value_bytes"
-).split()
+    *("tree.write_buffer_size", "tree.target_file_size_base", "tree.max_bytes_for_level_base"),
+    *("tree.soft_pending_compaction_bytes_limit", "tree.hard_pending_compaction_bytes_limit"),
+    *("tree.delayed_write_rate", "tree.block_size", "spill.capacity_bytes", "spill.generation_bytes"),
+    *("load.key_bytes", "load.value_bytes"),
+)
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ def lsm_request(
     **values: Any,
 ) -> Document:
     """A request. ``values`` are keys of its objects by their dotted names with ``__`` in place of the dot, None for the
-    default (``tree__fanout=8``); ``settings`` are such keys as KEY=VALUE; ``queries`` are WORKLOAD[:THREADS[:OPERATIONS]].
+    default (``tree__fanout=8``). ``settings`` are such keys as KEY=VALUE. ``queries`` are WORKLOAD[:THREADS[:OPS]].
     ``fill``: share of the drive that is steadily full of other data. Raises SpillwayError."""
     request: Document = {"drive": drive, "seed": seed, "grain": grain, "sample_interval_s": sample_interval_s}
     if fill:

@@ -186,7 +186,8 @@ TEST(LsmQueries, OneRunTakesOneRead) {
   spec.tree.levels = 2;
   spec.load.order = KeyOrder::unique_random;
   spec.load.operations = spec.load.keys = 30'000;
-  spec.queries = {{QuerySpec::Kind::point, 1, 2000, 0}, {QuerySpec::Kind::point, 8, 2000, 0}, {QuerySpec::Kind::scan, 1, 200, 128}};
+  spec.queries = {
+      {QuerySpec::Kind::point, 1, 2000, 0}, {QuerySpec::Kind::point, 8, 2000, 0}, {QuerySpec::Kind::scan, 1, 200, 128}};
   const Figures figures = run(spec);
   ASSERT_EQ(figures.queries.size(), 3U);
   EXPECT_NEAR(figures.queries[0].block_reads / 2000, 1, 1e-9);

@@ -12,7 +12,7 @@ from spillway.errors import SpillwayError
 from spillway.lsm import SHAPES, lsm_request, ratios, simulate
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
-DRIVE: dict[str, Any] = {"preset": "nvmevirt-970pro", "set": {"capacity.capacity_bytes": "4GiB"}}
+DRIVE: dict[str, Any] = {"preset": "nvmevirt-970pro", "set": {"capacity.capacity_bytes": "8GiB"}}
 SMALL: dict[str, Any] = {
     "load__num": 200_000,
     "load__value_bytes": 1000,
@@ -54,19 +54,19 @@ def test_its_bytes_add_up(shape: str) -> None:
     assert derived.space_amplification is not None and derived.space_amplification >= 0.99
 
 
+@pytest.mark.long
 def test_files_touched_in_a_compaction_grow_with_the_fanout() -> None:
-    """M19: the least-overlap policy touches Theta(F) files, R2 >= 0.97 (uniform unique keys)."""
+    """M19: the least-overlap policy touches Theta(F) files, R2 >= 0.97 (uniform unique keys). Out of L1, where the
+    level below is full at every fanout."""
     fanouts = np.array([2, 4, 6, 8, 12, 16, 24, 32])
     touched = []
     for fanout in fanouts:
-        levels = small(
-            load__num=600_000, tree__fanout=int(fanout), tree__level_compaction_dynamic_file_size=False
-        )["files_touched"]["by_level"]
-        deep = [level for level in levels if level["level"] >= 1]
-        touched.append(sum(level["files"] for level in deep) / sum(level["compactions"] for level in deep))
+        result = small(load__num=1_500_000, tree__fanout=int(fanout), tree__level_compaction_dynamic_file_size=False)
+        out_of_l1 = result["files_touched"]["by_level"][1]
+        touched.append(out_of_l1["files"] / out_of_l1["compactions"])
     slope, intercept = np.polyfit(fanouts, touched, 1)
     residual = np.asarray(touched) - (slope * fanouts + intercept)
-    assert slope > 0
+    assert slope > 0.1
     assert 1 - residual.var() / np.var(touched) >= 0.97, touched
 
 

@@ -45,7 +45,8 @@ Json files_touched_of(const lsm::Figures& figures) {
     files += from.files_touched;
     by_level.push_back({{"level", l}, {"compactions", from.compactions}, {"files", from.files_touched}});
   }
-  const Json mean = compactions > 0 ? Json(static_cast<double>(files) / static_cast<double>(compactions)) : Json(nullptr);
+  const Json mean =
+      compactions > 0 ? Json(static_cast<double>(files) / static_cast<double>(compactions)) : Json(nullptr);
   return {{"mean", mean}, {"by_level", by_level}};
 }
 

@@ -44,7 +44,8 @@ void read_sizes(Fields& fields, lsm::TreeOptions& tree) {
   tree.write_buffer_size = fields.number("write_buffer_size", tree.write_buffer_size, 65536, kMostBytes);
   tree.target_file_size_base = fields.number("target_file_size_base", tree.target_file_size_base, 65536, kMostBytes);
   tree.target_file_size_multiplier = fields.number("target_file_size_multiplier", 1, 1, 1000);
-  tree.max_bytes_for_level_base = fields.number("max_bytes_for_level_base", tree.max_bytes_for_level_base, 65536, kMostBytes);
+  tree.max_bytes_for_level_base =
+      fields.number("max_bytes_for_level_base", tree.max_bytes_for_level_base, 65536, kMostBytes);
   tree.soft_pending_compaction_bytes_limit =
       fields.number("soft_pending_compaction_bytes_limit", tree.soft_pending_compaction_bytes_limit, 0, kMostBytes);
   tree.hard_pending_compaction_bytes_limit =
@@ -137,8 +138,9 @@ Status read_load(const Json& json, lsm::LoadSpec& load) {
   load.operations = operations ? static_cast<double>(*operations) : load.keys;
   const bool once = load.order == lsm::KeyOrder::unique_random || load.order == lsm::KeyOrder::sequential;
   if (once && load.operations > load.keys) {
-    return Status::bad_input("load.operations is above load.num, and this distribution writes each key once; lower it or "
-                             "take uniform");
+    return Status::bad_input(
+        "load.operations is above load.num, and this distribution writes each key once; lower it or "
+        "take uniform");
   }
   return {};
 }
@@ -181,7 +183,8 @@ Result<LsmRequest> read_lsm_request(const Json& json) {
   request.grain = static_cast<std::uint32_t>(fields.whole("grain", 0, 0, lsm::kMostGrain));
   if (Status status = fields.finish(); !status) return status;
   if ((request.grain & (request.grain - 1)) != 0) {
-    return Status::bad_input("grain is " + std::to_string(request.grain) + "; it takes a power of two, or 0 to choose one");
+    return Status::bad_input("grain is " + std::to_string(request.grain) +
+                             "; it takes a power of two, or 0 to choose one");
   }
   auto resolved = read_drive(drive);
   if (!resolved) return resolved.status();

@@ -46,10 +46,14 @@ def lsm() -> None:
 @click.option("--subcompactions", type=click.IntRange(1), help="max_subcompactions  [default: 1]")
 @click.option("--spill", metavar="SIZE", help="A spill store of this capacity takes the writes of stalls.")
 @click.option("--query", "queries", multiple=True, metavar="WORKLOAD[:THREADS[:OPS]]", help="readrandom or seekrandom.")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any other key, such as tree.discard=false.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any other key, such as tree.discard=false."
+)
 @click.option("--grain", type=click.IntRange(0), default=0, help="Coarseness, a power of two  [default: chosen]")
 @click.option("--samples", type=click.Path(path_type=Path), help="Write the load's course to this CSV file.")
-@click.option("--interval", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True, help="Its seconds.")
+@click.option(
+    "--interval", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True, help="Its seconds."
+)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def lsm_simulate(as_json: bool, samples: Path | None, **options: Any) -> int:
