@@ -1,6 +1,6 @@
 # Each recipe is made of lines one could type. Set-up is part of every target and quick to repeat.
 .DEFAULT_GOAL := help
-.PHONY: help demo accelerate test long readme bench lint sanitize fuzz flips crash metamorphic barriers compat pip static docs compared wiredtiger clean
+.PHONY: help demo accelerate test long readme bench lint sanitize fuzz flips crash metamorphic barriers compat pip static docs compared concurrency wiredtiger clean
 
 FUZZ_SECONDS ?= 600
 CRASH_TIMES ?= 20
@@ -110,6 +110,11 @@ docs:
 compared:
 	@scripts/setup.sh
 	.venv/bin/python scripts/compared.py
+
+#: make concurrency  runs/concurrency/: searches, look-ups, a sort, a join and a tuned pool on six presets; some minutes
+concurrency:
+	@scripts/setup.sh
+	.venv/bin/python scripts/concurrency.py
 
 #: make wiredtiger  WiredTiger 11.3.1 beside the system's, in build-wiredtiger/; some minutes
 wiredtiger:

@@ -27,7 +27,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "runs" / "bench"
-RECORDS = ("runs/bench/", "runs/compat/")  # what benchmarks and scripts/compat.py write
+RECORDS = ("runs/bench/", "runs/compat/", "runs/concurrency/")  # what this, scripts/compat.py and concurrency.py write
 TRIES = ROOT / "runs" / "tries"
 LIBRARIES = ("rocksdb", "leveldb", "wiredtiger", "liburing")
 

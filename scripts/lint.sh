@@ -34,8 +34,8 @@ changed_sources() {
 sources=$(git ls-files --cached --others --exclude-standard '*.cc' '*.h')
 # shellcheck disable=SC2086 # a list of words
 step clang-format --dry-run -Werror $sources
-step .venv/bin/python -m ruff check spillway tests/python scripts bench
-step .venv/bin/python -m ruff format --check spillway tests/python scripts bench
+step .venv/bin/python -m ruff check spillway tests/python scripts bench examples/concurrency
+step .venv/bin/python -m ruff format --check spillway tests/python scripts bench examples/concurrency
 step .venv/bin/python -m mypy  # what is checked, and how strictly: pyproject.toml
 # A build by clang is this check, too.
 if [ -z "${IS_CONFIGURED:-}" ] || ! grep -q '^CMAKE_CXX_COMPILER:.*clang' build/CMakeCache.txt; then

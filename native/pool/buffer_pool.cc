@@ -39,18 +39,21 @@ Status check(const PoolSpec& spec, const device::DeviceInfo& device) {
     return Status::bad_input(std::string(spec.frames == 0 ? "pool.pages" : "pool.write_back") +
                              " is 0; it takes at least 1");
   }
-  if (spec.write_back > spec.frames) {
-    return Status::bad_input("pool.write_back is " + std::to_string(spec.write_back) + " and pool.pages " +
-                             std::to_string(spec.frames) + "; a pool writes back at most all of its pages at once");
+  const std::uint32_t most = spec.most_written();
+  const std::string key = spec.tune_most > 0 ? "pool.tune.most" : "pool.write_back";
+  const std::string is = key + " is " + std::to_string(most);
+  if (most > spec.frames) {
+    return Status::bad_input(is + " and pool.pages " + std::to_string(spec.frames) +
+                             "; a pool writes back at most all of its pages at once");
   }
-  if (spec.prefetch > 0 && spec.prefetch >= spec.write_back) {
-    return Status::bad_input("pool.prefetch is " + std::to_string(spec.prefetch) + " and pool.write_back " +
-                             std::to_string(spec.write_back) +
+  if (spec.prefetch > 0 && spec.prefetch >= most) {
+    return Status::bad_input("pool.prefetch is " + std::to_string(spec.prefetch) + " and " + key + " " +
+                             std::to_string(most) +
                              "; room for prefetched pages comes from those written back, so it takes less than that");
   }
   if (spec.writers != WritersKind::queue && spec.at_once() > kMostWriterThreads) {
-    return Status::bad_input("pool.write_back is " + std::to_string(spec.write_back) + "; with pool.writers " +
-                             name_of(spec.writers) + " it takes at most " + std::to_string(kMostWriterThreads));
+    return Status::bad_input(is + "; with pool.writers " + name_of(spec.writers) + " it takes at most " +
+                             std::to_string(kMostWriterThreads));
   }
   return {};
 }
@@ -70,6 +73,8 @@ std::span<std::byte> Pin::bytes() const { return {pool_->address(frame_), pool_-
 void Pin::mark_dirty() const {
   BufferPool::Slot& slot = pool_->slots_[frame_];
   if (!slot.dirty) ++pool_->dirty_;
+  if (slot.written_back) ++pool_->counters_.pages_written_in_vain;
+  slot.written_back = false;
   slot.dirty = true;
 }
 
@@ -90,6 +95,7 @@ BufferPool::BufferPool(device::Device& device, const PoolSpec& spec, std::unique
                        std::unique_ptr<Writers> writers)
     : device_(device),
       spec_(spec),
+      tuner_(spec.tune_most > 0 ? std::make_unique<WriteBackTuner>(spec.prefetch + 1, spec.tune_most) : nullptr),
       policy_(std::move(policy)),
       writers_(std::move(writers)),
       queue_(device.open_queue()),
@@ -156,7 +162,7 @@ Result<std::vector<Frame>> BufferPool::free_frames(Page missed) {
   }
   std::size_t wanted = 1;
   if (slots_[*first].dirty) {
-    if (Status status = write_back(next_dirty()); !status) return status;
+    if (Status status = write_back(next_dirty(next_batch())); !status) return status;
     wanted += worth_prefetching(missed).size();
   }
   std::vector<Frame> room;
@@ -182,9 +188,16 @@ std::optional<Frame> BufferPool::victim() const {
   return found;
 }
 
-std::vector<Frame> BufferPool::next_dirty() const {
+void BufferPool::reset_counters() {
+  counters_ = {};
+  if (tuner_) tuner_->restart_epoch();
+}
+
+std::uint32_t BufferPool::next_batch() { return tuner_ ? tuner_->next(counters_) : spec_.write_back; }
+
+std::vector<Frame> BufferPool::next_dirty(std::uint32_t most) const {
   std::vector<Frame> found;
-  const std::size_t wanted = std::min<std::size_t>(spec_.write_back, dirty_);
+  const std::size_t wanted = std::min<std::size_t>(most, dirty_);
   policy_->visit_in_order([&](Frame frame) {
     if (slots_[frame].dirty && is_evictable(frame)) found.push_back(frame);
     return found.size() < wanted;
@@ -211,8 +224,9 @@ Status BufferPool::flush() {
     if (slots_[frame].dirty) dirty.push_back(frame);
   }
   std::sort(dirty.begin(), dirty.end(), [this](Frame a, Frame b) { return slots_[a].page < slots_[b].page; });
-  for (std::size_t first = 0; first < dirty.size(); first += spec_.write_back) {
-    const std::size_t count = std::min<std::size_t>(spec_.write_back, dirty.size() - first);
+  const std::size_t at_once = tuner_ ? tuner_->held() : spec_.write_back;
+  for (std::size_t first = 0; first < dirty.size(); first += at_once) {
+    const std::size_t count = std::min(at_once, dirty.size() - first);
     if (Status status = write_back(std::span(dirty).subspan(first, count)); !status) return status;
   }
   return {};
@@ -233,6 +247,7 @@ Status BufferPool::write_back(std::span<const Frame> frames) {
       continue;
     }
     slot.dirty = false;
+    slot.written_back = true;
     --dirty_;
     ++counters_.pages_written;
   }

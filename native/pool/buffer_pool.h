@@ -10,8 +10,9 @@
 // n_w = 1 without prefetch is the textbook's pool, which trades one write for one read. n_w = k_w uses the drive's
 // write concurrency (ACE; PIO section 3, P5 and P22). n_e up to k_r uses its read concurrency (P7, P23). A miss waits
 // for the whole batch, as in PIO's cost of alpha / k_w for each write. So a batch that is larger than the drive's
-// concurrency delays the read after it until all of the batch is written. pool/writers.h says how a batch gets to the
-// drive (from one queue, or by threads). The pool's own thread reads or writes a single page.
+// concurrency delays the read after it until all of the batch is written. n_w is given, or the pool tunes it
+// (pool/write_back_tuner.h, P27). pool/writers.h says how a batch gets to the drive (from one queue, or by threads).
+// The pool's own thread reads or writes a single page.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +27,9 @@
 
 #include "base/result.h"
 #include "device/device.h"
+#include "pool/counters.h"
 #include "pool/policy.h"
+#include "pool/write_back_tuner.h"
 #include "pool/writers.h"
 
 namespace spillway::pool {
@@ -43,24 +46,14 @@ struct PoolSpec {
   WritersKind writers = WritersKind::queue;
   HandOffTable hand_off = {};  // of threads, in virtual time
 
-  std::uint32_t at_once() const { return std::max(write_back, prefetch + 1); }
+  std::uint32_t tune_most = 0;  // > 0: the pool tunes n_w by itself, from prefetch + 1 up to this, and not write_back
+
+  std::uint32_t most_written() const { return tune_most > 0 ? tune_most : write_back; }
+  std::uint32_t at_once() const { return std::max(most_written(), prefetch + 1); }
 };
 
 // OK, or why a pool with this spec cannot be made on this device, with the field and a remedy.
 Status check(const PoolSpec& spec, const device::DeviceInfo& device);
-
-struct PoolCounters {
-  std::uint64_t hits = 0;
-  std::uint64_t misses = 0;
-  std::uint64_t pages_read = 0;  // including prefetched ones
-  std::uint64_t pages_written = 0;
-  std::uint64_t pages_prefetched = 0;
-  std::uint64_t prefetched_hits = 0;  // first requests of prefetched pages
-  std::uint64_t write_batches = 0;    // evictions that had to write first, and flushes
-  std::uint64_t evictions = 0;
-  device::Nanos write_wait_ns = 0;  // device time that the pool's caller waited
-  device::Nanos read_wait_ns = 0;
-};
 
 class BufferPool;
 
@@ -109,7 +102,9 @@ class BufferPool {
 
   const PoolSpec& spec() const { return spec_; }
   const PoolCounters& counters() const { return counters_; }
-  void reset_counters() { counters_ = {}; }
+  void reset_counters();
+  // Null if n_w is given.
+  const WriteBackTuner* tuner() const { return tuner_.get(); }
   std::size_t dirty_pages() const { return dirty_; }
 
  private:
@@ -120,6 +115,7 @@ class BufferPool {
     std::uint32_t pins = 0;
     bool dirty = false;
     bool prefetched_unused = false;  // prefetched and not yet requested
+    bool written_back = false;       // and not changed since
   };
 
   Pin pin(Frame frame);
@@ -127,7 +123,8 @@ class BufferPool {
   // Empty frames: the first for the missed page, the others for pages prefetched with it.
   Result<std::vector<Frame>> free_frames(Page missed);
   std::optional<Frame> victim() const;
-  std::vector<Frame> next_dirty() const;
+  std::uint32_t next_batch();
+  std::vector<Frame> next_dirty(std::uint32_t most) const;
   std::vector<Page> worth_prefetching(Page missed) const;
   Status write_back(std::span<const Frame> frames);
   Status read(std::span<const Frame> frames, std::span<const Page> pages);
@@ -139,6 +136,7 @@ class BufferPool {
 
   device::Device& device_;
   const PoolSpec spec_;
+  std::unique_ptr<WriteBackTuner> tuner_;
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<Writers> writers_;
   std::unique_ptr<device::Queue> queue_;

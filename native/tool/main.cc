@@ -52,7 +52,7 @@ constexpr auto kCommands = std::to_array<Entry>({
 });
 
 Status unknown_command(const std::string& name) {
-  std::vector<std::string> names = {"version", "probe", "run"};
+  std::vector<std::string> names = {"version", "probe", "run", "ssd-interact"};
   for (const Entry& entry : kCommands) names.emplace_back(entry.name);
   const std::string near = spillway::nearest(name, names);
   std::string message = "unknown command \"" + name + "\"";
@@ -83,6 +83,10 @@ Status perform(const std::string& name, Events& events) {
   if (name == "probe") {
     spillway::tool::LineReader lines(STDIN_FILENO);
     return spillway::tool::probe_command(lines, events, stop_requested);
+  }
+  if (name == "ssd-interact") {
+    spillway::tool::LineReader lines(STDIN_FILENO);
+    return spillway::tool::ssd_interact(lines, events, stop_requested);
   }
   if (name == "run") return perform_run(events);
   for (const Entry& entry : kCommands) {

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from recorded import benchmarks, compare_errors, compat, markers, steady_errors, suites
+from recorded import benchmarks, compare_errors, compat, concurrency, markers, steady_errors, suites
 from recorded.markdown import table
 from recorded.records import Records
 from spillway.errors import SpillwayError
@@ -35,6 +35,8 @@ def listing(records: Records) -> list[str]:
     for version in records.rocksdbs():
         found = records.compat(version)
         rows.append((f"`compat/{version}.json`", f"`{found['command']}`", found["commit"], found["date"][:10]))
+    if (found_it := records.about_concurrency()) is not None:
+        rows.append(("`concurrency/`", f"`{found_it['command']}`", found_it["commit"], found_it["date"][:10]))
     for name in records.suites():
         found = records.about(name)
         rows.append((f"`suites/{name}/`", f"`{found['command']}`", found["commit"], found["ended"][:10]))
@@ -60,6 +62,9 @@ BLOCKS: dict[str, Callable[..., list[str]]] = {
     "index-keys": benchmarks.index_keys,
     "kvaccel": benchmarks.kvaccel,
     "kvaccel-before-after": benchmarks.before_after,
+    "concurrency-speed-ups": concurrency.speed_ups,
+    "concurrency-asymmetry": concurrency.asymmetry,
+    "concurrency-write-back": concurrency.write_back,
     "compat": compat.versions,
     "compat-ingestion": compat.ingestion,
     "suite-about": suites.about,

@@ -44,6 +44,15 @@ class Records:
         """A suite's runs, in their order."""
         return list(csv.DictReader(io.StringIO(self._text(f"runs/suites/{suite}/runs.csv"))))
 
+    def concurrency(self, name: str) -> Rows:
+        """runs/concurrency/NAME.csv."""
+        return list(csv.DictReader(io.StringIO(self._text(f"runs/concurrency/{name}.csv"))))
+
+    def about_concurrency(self) -> Document | None:
+        """How it was recorded; None where it was not."""
+        has_one = (self.root / "runs" / "concurrency" / "about.json").is_file()
+        return self._json("runs/concurrency/about.json") if has_one else None
+
     def statements(self, suite: str) -> dict[str, str]:
         """A sentence for each claim of a suite, from the suite itself."""
         path = self.root / "plans" / suite / "claims.toml"

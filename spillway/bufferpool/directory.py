@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from spillway.bufferpool.sweep import Sweep, Workload, sweep
+from spillway.bufferpool.pool import Workload
+from spillway.bufferpool.sweep import Sweep, sweep
 from spillway.bufferpool.words import document, to_csv
 from spillway.profile.target import Target
 from spillway.rundir.directory import write_text

@@ -7,7 +7,8 @@ from pathlib import Path
 from markupsafe import Markup
 
 from spillway.bufferpool import words as bufferpool_words
-from spillway.bufferpool.sweep import WRITERS, Step, Sweep
+from spillway.bufferpool.pool import WRITERS
+from spillway.bufferpool.sweep import Step, Sweep
 from spillway.profile.document import Estimate
 from spillway.profile.words import short
 from spillway.report import curves, style
@@ -35,7 +36,7 @@ def render(found: Sweep) -> str:
         .render(
             sweep=found,
             headline=bufferpool_words.verdict(found),
-            others=bufferpool_words.others_in_words(found),
+            others=[*bufferpool_words.others_in_words(found), *bufferpool_words.tuned_in_words(found)],
             standing=standing(found),
             key_figures=key_figures(found),
             panels=drawn,

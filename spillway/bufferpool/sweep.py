@@ -23,66 +23,32 @@ published curve falls beyond k_w, which its authors put down to their threads; d
 """
 
 import math
-import os
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from spillway import __version__
-from spillway.errors import Interrupted, SpillwayError
+from spillway.bufferpool.pool import Document, Watch, Workload, WriteBack, check, opened, run
+from spillway.bufferpool.tuned import Tuned, tuned_of, ways_of
 from spillway.fit.knee import DOUBLING_GAIN
 from spillway.models.pio import speedup_of_batched_writes, speedup_of_both_batched
-from spillway.native.process import Event, converse, run_native
-from spillway.profile import adapt, estimate, grids
-from spillway.profile.document import UNKNOWN, Estimate, Pio, read_profile
-from spillway.profile.points import pio_point
-from spillway.profile.prober import Prober, RealPace, VirtualPace
+from spillway.native.process import Event
+from spillway.profile import estimate
+from spillway.profile.document import UNKNOWN, Estimate, Pio
+from spillway.profile.saturation import measure_saturation, saturation_of_profile
 from spillway.profile.target import Scaled, Target, scaled
-from spillway.rundir.stage import explained
-
-Document = dict[str, Any]
-Watch = Callable[[str, Event], None]
 
 # PIO's Fig 10 goes to twice k_w; half as far again shows whether it still grows.
 WRITE_BACKS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 BEYOND = 3  # times k_w
 LEAST_TOP = 8  # a drive of small k_w gets this far all the same: a knee needs points on both sides
-REAL_CONCURRENCIES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-REAL_POINT_S = 1.0  # Source: guess; the whole of it is some half a minute
-TEST_FILE_BYTES = 2**30
 MOST_UNSURE = 2 * DOUBLING_GAIN  # a knee is of gains of DOUBLING_GAIN; half an interval twice as wide hides any of them
-VIRTUAL_OPERATIONS, REAL_OPERATIONS = 100_000, 10_000
-# Kinds of writers → in words. SWEPT_WRITERS is the default of a sweep; its report is about the first of them.
-WRITERS = {
-    "queue": "from one queue",
-    "threads": "by a waiting thread for each page",
-    "new-threads": "by a new thread for each page",
-}
-SWEPT_WRITERS = ("queue", "threads")
+SWEPT_WRITERS = ("queue", "threads")  # by default; the report is about the first of them
 HAND_OFF = ("first_ns", "last_ns", "told_ns")  # native/pool/writers.h
-
-
-@dataclass(frozen=True)
-class Workload:
-    """The pool and its trace. ``prefetch`` is n_e - 1; ``operations`` of None: by the target's kind."""
-
-    pool_pages: int = 4096
-    page_bytes: int = 4096
-    policy: str = "clock-sweep"
-    name: str = "uniform"
-    theta: float = 0.99
-    trace: Path | None = None
-    read_fraction: float = 0.5
-    pages: int | None = None
-    prefetch: int = 0
-    operations: int | None = None
 
 
 @dataclass(frozen=True)
@@ -119,6 +85,7 @@ class Sweep:
     batch_knee: int | None  # the same of its writes alone, in batches that are waited for: the k_w that a batch meets
     rows: list[Document] = field(repr=False)  # every run, of every kind of writers
     of_other_writers: tuple["Sweep", ...] = ()
+    tuned: tuple[Tuned, ...] = ()  # pools that chose n_w by themselves, where that was asked for
 
     @property
     def largest(self) -> Step:
@@ -152,169 +119,6 @@ class Sweep:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# One run
-
-
-def request(
-    target: Document, workload: Workload, write_back: int, seed: int, operations: int | None, writers: str = "queue"
-) -> Document:
-    """The request of `bufferpool`; ``target`` as the contract has it."""
-    place: Document = {"name": "trace", "trace": str(workload.trace)} if workload.trace else {"name": workload.name}
-    return {
-        "seed": seed,
-        "target": target,
-        "pool": {
-            "pages": workload.pool_pages,
-            "page_bytes": workload.page_bytes,
-            "policy": workload.policy,
-            "write_back": write_back,
-            "writers": writers,
-            # What is read at once takes the room of what was written at once.
-            "prefetch": min(workload.prefetch, write_back - 1),
-        },
-        "workload": place
-        | {
-            "read_fraction": workload.read_fraction,
-            "theta": workload.theta,
-            "pages": workload.pages,
-            "warmup_operations": None,
-            "operations": operations,
-        },
-    }
-
-
-def run_once(
-    target: Target,
-    workload: Workload,
-    write_back: int,
-    seed: int,
-    watch: Watch | None = None,
-    writers: str = "queue",
-) -> Event:
-    """Runs one pool once on one target, with ``write_back`` pages written back at once; returns the ``result`` of the
-    native side. Raises SpillwayError."""
-    check(workload)
-    if 0 < workload.prefetch >= write_back:
-        raise SpillwayError(
-            f"--prefetch is {workload.prefetch} and --write-back {write_back}: room for what is read along comes from "
-            "what is written back, so it takes less than that."
-        )
-    small = scaled(target) if target.emulated else None
-    with _opened(target, small) as opened:
-        return _run(opened, workload, write_back, seed, watch, writers)
-
-
-def check(workload: Workload) -> None:
-    """Raises SpillwayError for what the native side would say in keys that no flag has."""
-    if workload.trace is not None and not workload.trace.is_file():
-        raise SpillwayError(f"--trace {workload.trace}: there is no such file; its lines are r PAGE and w PAGE.")
-    if workload.prefetch >= workload.pool_pages:
-        raise SpillwayError(
-            f"--prefetch is {workload.prefetch} and --pool-pages {workload.pool_pages}: "
-            "what is read along must fit beside the page that was missed."
-        )
-
-
-# Keys of a request, and the flag that each is set by.
-FLAGS = {
-    "pool.pages": "--pool-pages",
-    "pool.page_bytes": "--page-bytes",
-    "pool.policy": "--policy",
-    "pool.write_back": "--write-back",
-    "pool.writers": "--writers",
-    "pool.prefetch": "--prefetch",
-    "workload.name": "--workload",
-    "workload.pages": "--pages",
-    "workload.trace": "--trace",
-    "workload.operations": "--operations",
-    "workload.read_fraction": "--read-fraction",
-    "workload.theta": "--theta",
-}
-
-
-@dataclass(frozen=True)
-class _Opened:
-    """A target as a request names it, good for several runs."""
-
-    target: Document
-    operations: int
-
-
-def _run(opened: _Opened, workload: Workload, write_back: int, seed: int, watch: Watch | None, writers: str) -> Event:
-    operations = workload.operations
-    if operations is None and workload.trace is None:
-        operations = opened.operations
-    wanted = request(opened.target, workload, write_back, seed, operations, writers)
-    on_event = None if watch is None else lambda event: watch(f"n_w = {write_back}, {writers}", event)
-    result = run_native("bufferpool", wanted, on_event)
-    if not result["complete"]:
-        raise Interrupted("spillway-native bufferpool was ended before it had measured enough.")
-    if not result["seconds"]:
-        raise SpillwayError(
-            "The pool never went to the drive: the trace fits in it; make --pool-pages smaller or --pages larger."
-        )
-    return result
-
-
-@contextmanager
-def _opened(target: Target, small: Scaled | None) -> Iterator[_Opened]:
-    """A directory gets one test file for all runs, which is gone afterwards."""
-    if small is not None:
-        emulated: Document = target.request(1, "steady", small.settings)["target"]
-        yield _Opened(emulated, REAL_OPERATIONS if target.real_time else VIRTUAL_OPERATIONS)
-    elif target.kind != "directory":
-        yield _Opened(target.request(1, "steady", {})["target"], REAL_OPERATIONS)
-    else:
-        assert target.path is not None
-        with _test_file(target.path) as path:
-            yield _Opened({"kind": "file", "path": str(path), "destroy_data": True}, REAL_OPERATIONS)
-
-
-@contextmanager
-def _test_file(directory: Path) -> Iterator[Path]:
-    with explained(directory), tempfile.NamedTemporaryFile(dir=directory, prefix=".spillway-pool-") as file:
-        for _ in range(TEST_FILE_BYTES // 2**20):
-            file.write(os.urandom(2**20))
-        file.flush()
-        os.fsync(file.fileno())
-        yield Path(file.name)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The drive's own figures
-
-
-def drive_of_profile(directory: Path, page_bytes: int) -> Pio:
-    """alpha, k_r and k_w from a profile that `spillway profile` has made. Raises SpillwayError where it has none of
-    this page size."""
-    profile = read_profile(directory)
-    found = profile.pio.get(page_bytes)
-    if found is None or not found.k_w.known or not found.alpha.known:
-        raise SpillwayError(f"{directory}: has no alpha and k_w for {page_bytes} bytes; profile the drive with writes.")
-    return found
-
-
-def measure_drive(target: Target, opened: Document, page_bytes: int, seed: int, small: Scaled | None) -> Pio:
-    """alpha, k_r and k_w of random accesses of ``page_bytes``, as `spillway profile` obtains them. Raises
-    SpillwayError."""
-    virtual = not target.real_time
-    concurrencies = grids.CONCURRENCIES if virtual else REAL_CONCURRENCIES
-    pace = VirtualPace(small.cache_bytes, small.superblock_bytes) if virtual and small else RealPace(REAL_POINT_S)
-    with converse("probe") as conversation:
-        prober = Prober(conversation, {"seed": seed, "target": opened}, pace)
-        for op in estimate.OPS:  # all reads before the first write, which changes the drive
-            for k in concurrencies:
-                prober.measure(pio_point("random", op, page_bytes, k))
-            for _ in range(grids.BISECTIONS if virtual else 0):
-                for point in adapt.bisections(prober.samples, (op,), [page_bytes]):
-                    prober.measure(point)
-        conversation.end()
-    found = estimate.pio(prober.samples, page_bytes)
-    assert found is not None
-    return found
-
-
-# ---------------------------------------------------------------------------------------------------------------------
 # The sweep
 
 
@@ -327,10 +131,12 @@ def sweep(
     profile: Path | None = None,
     write_backs: Sequence[int] = (),
     writers: Sequence[str] = SWEPT_WRITERS,
+    tuned: bool = False,
     command: Sequence[str] = (),
     watch: Watch | None = None,
 ) -> Sweep:
-    """Runs the pool for each n_w, ``repeats`` times with seeds of their own, and compares each with n_w = 1.
+    """Runs the pool for each n_w, ``repeats`` times with seeds of their own, and compares each with n_w = 1; with
+    ``tuned`` also pools that choose n_w by themselves, with the best of those.
 
     The result is the sweep of the first of ``writers``; ``of_other_writers`` has the rest. Raises SpillwayError where
     the target or the workload is refused, Interrupted after a Ctrl-C.
@@ -338,18 +144,19 @@ def sweep(
     check(workload)
     started = datetime.now(UTC)
     small = scaled(target) if target.emulated else None
-    drive = drive_of_profile(profile, workload.page_bytes) if profile is not None else None
-    with _opened(target, small) as opened:
+    drive = saturation_of_profile(profile, workload.page_bytes).pio if profile is not None else None
+    with opened(target, small) as place:
         # A pool that is refused is refused before anything is measured.
-        first = _run(opened, workload, 1, seed, watch, writers[0])
+        first = run(place, workload, WriteBack(1), seed, watch, writers[0])
         if drive is None:
-            drive = measure_drive(target, opened.target, workload.page_bytes, seed, small)
-        grid = _grid(drive, workload, write_backs)
-        rows = [_row(first, 1, seed)]
+            drive = measure_saturation(target, place.target, workload.page_bytes, seed, small).pio
+        wanted = [("", WriteBack(n)) for n in _grid(drive, workload, write_backs)]
+        wanted += list(ways_of(drive, workload).items()) if tuned else []
+        rows = [_row(first, seed)]
         # A real drive drifts: each seed goes through all n_w of all writers before the next one does.
-        for each, n, kind in product(range(seed, seed + repeats), grid, writers):
-            if (each, n, kind) != (seed, 1, writers[0]):
-                rows.append(_row(_run(opened, workload, n, each, watch, kind), n, each))
+        for each, (way, write_back), kind in product(range(seed, seed + repeats), wanted, writers):
+            if (each, way, write_back, kind) != (seed, "", WriteBack(1), writers[0]):
+                rows.append(_row(run(place, workload, write_back, each, watch, kind), each, way))
     conditions = _conditions(small, seed, repeats, command, started, first)
     return _evaluated(target, workload, drive, rows, conditions)
 
@@ -363,13 +170,14 @@ def _grid(drive: Pio, workload: Workload, wanted: Sequence[int]) -> list[int]:
     return grid + more[:1]
 
 
-def _row(result: Event, write_back: int, seed: int) -> Document:
-    """One run's figures, as sweep.csv has them."""
+def _row(result: Event, seed: int, way: str = "") -> Document:
+    """One run's figures, as sweep.csv has them. ``way``: in which the pool chose n_w; empty where it was given."""
     hand_off = result["pool"]["hand_off"] or {}
     per_page = {"read_us": ("read_wait_s", "pages_read"), "write_us": ("write_wait_s", "pages_written")}
     return {
         "writers": result["pool"]["writers"],
-        "write_back": write_back,
+        "write_back": result["pool"]["write_back"],  # of a pool that tunes itself the last
+        "tuned": way,
         "seed": seed,
         **{name: result[name] for name in ("operations", "writes", "seconds", "operations_per_s", "hits", "misses")},
         **{name: result[name] for name in ("pages_read", "pages_written", "pages_prefetched", "write_batches")},
@@ -391,7 +199,8 @@ def _evaluated(target: Target, workload: Workload, drive: Pio, rows: list[Docume
     return replace(mine, rows=rows, of_other_writers=tuple(others))
 
 
-def _of_writers(target: Target, workload: Workload, drive: Pio, rows: list[Document], conditions: Document) -> Sweep:
+def _of_writers(target: Target, workload: Workload, drive: Pio, every: list[Document], conditions: Document) -> Sweep:
+    rows = [row for row in every if not row["tuned"]]
     base = {row["seed"]: row for row in rows if row["write_back"] == 1}
     first = list(base.values())
     ios = sum(row["pages_read"] + row["pages_written"] for row in first)
@@ -421,6 +230,8 @@ def _of_writers(target: Target, workload: Workload, drive: Pio, rows: list[Docum
                 _hand_off_us(runs[0]),
             )
         )
+    best = max(steps, key=lambda step: step.operations_per_s.value).write_back
+    of_best = {row["seed"]: row["operations_per_s"] for row in rows if row["write_back"] == best}
     shown = asdict(workload) | {"trace": str(workload.trace) if workload.trace else None}
     where = {"words": target.words, "kind": target.kind, "name": target.label}
     return Sweep(
@@ -435,6 +246,7 @@ def _of_writers(target: Target, workload: Workload, drive: Pio, rows: list[Docum
         _knee(rows),
         _levels_off({step.write_back: 1 / step.write_us for step in steps if step.write_us > 0}),
         rows,
+        tuned=tuned_of(every, of_best),
     )
 
 

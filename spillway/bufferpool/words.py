@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from spillway.bufferpool.sweep import MOST_UNSURE, WRITERS, Document, Step, Sweep
+from spillway.bufferpool.pool import WRITERS, Document
+from spillway.bufferpool.sweep import MOST_UNSURE, Step, Sweep
+from spillway.bufferpool.tuned import Tuned
 from spillway.fit.knee import DOUBLING_GAIN
 
 
 def document(found: Sweep) -> Document:
     """sweep.json, and what --json prints: null is what is not known."""
     content = {
-        "contract": [1, 1],
+        "contract": [1, 2],
         "target": found.target,
         "conditions": found.conditions,
         "workload": found.workload,
@@ -40,6 +42,7 @@ def _curve(found: Sweep) -> Document:
         "steps_from_k_w": found.steps_from_k_w,
         "growth_past_k_w": found.growth_past_k_w,
         "batch_knee": found.batch_knee,
+        "tuned": [asdict(each) for each in found.tuned],
     }
 
 
@@ -101,6 +104,23 @@ def verdict(found: Sweep) -> str:
 def others_in_words(found: Sweep) -> list[str]:
     """A sentence for the sweep of each other kind of writers."""
     return [_other_in_words(other) for other in found.of_other_writers]
+
+
+def tuned_in_words(found: Sweep) -> list[str]:
+    """A sentence for each way in which pools chose n_w by themselves."""
+    return [_way_in_words(each, sweep) for sweep in (found, *found.of_other_writers) for each in sweep.tuned]
+
+
+def _way_in_words(tuned: Tuned, found: Sweep) -> str:
+    how = {"profile": "From the drive's k_w", "auto": "While it runs"}[tuned.way]
+    interval = (
+        f" (95 %: {tuned.of_best.low:.3f} to {tuned.of_best.high:.3f})" if math.isfinite(tuned.of_best.low) else ""
+    )
+    best = max(found.steps, key=lambda step: step.operations_per_s.value).write_back
+    return (
+        f"{how} a pool that writes back {WRITERS[found.writers]} chooses n_w = {tuned.write_back:.0f} and reaches "
+        f"{tuned.of_best.value:.3f}{interval} of the rate of the best fixed one, n_w = {best}."
+    )
 
 
 def _other_in_words(other: Sweep) -> str:

@@ -18,7 +18,12 @@ Document = dict[str, Any]
 @click.command("bufferpool")
 @click.option("--target", required=True, help="preset:NAME, a file, a directory or a block device.")
 @click.option("--sweep", "sweeps", is_flag=True, help="Try n_w from 1 to three times what saturates the drive.")
-@click.option("--write-back", type=click.IntRange(1), help="n_w: dirty pages written back at once  [default: 1]")
+@click.option("--tuned", is_flag=True, help="With --sweep: also pools that choose n_w, from k_w and while they run.")
+@click.option(
+    "--write-back",
+    metavar="N|profile|auto",
+    help="n_w: dirty pages written back at once; from the drive's k_w; or tuned while it runs  [default: 1]",
+)
 @click.option(
     "--writers",
     type=click.Choice(["queue", "threads", "new-threads"]),
@@ -51,9 +56,11 @@ def bufferpool_command(target: str, sweeps: bool, directory: Path | None, as_jso
 
     With --sweep, what that buys for each n_w, beside the formula of PIO and the drive's measured k_w.
     """
-    from spillway.bufferpool import sweep as bufferpool
+    from spillway.bufferpool import pool as bufferpool
     from spillway.bufferpool import words as bufferpool_words
+    from spillway.bufferpool.choice import chosen_write_back
     from spillway.bufferpool.directory import sweep_into
+    from spillway.bufferpool.sweep import SWEPT_WRITERS
     from spillway.profile import parse_target
     from spillway.profile.target import FLAGS, errors_name_flags
 
@@ -61,6 +68,7 @@ def bufferpool_command(target: str, sweeps: bool, directory: Path | None, as_jso
     wanted = parse_target(target, **{name: flags.pop(name) for name in names})
     seed, repeats, profile = flags.pop("seed"), flags.pop("repeats"), flags.pop("profile")
     write_back, writers = flags.pop("write_back"), tuple(dict.fromkeys(flags.pop("writers")))
+    tuned = flags.pop("tuned")
     workload = bufferpool.Workload(
         name=flags.pop("workload"),
         page_bytes=parse_size(flags.pop("page_bytes"), "--page-bytes"),
@@ -69,23 +77,29 @@ def bufferpool_command(target: str, sweeps: bool, directory: Path | None, as_jso
     )
     if sweeps and write_back is not None:
         raise click.UsageError("--sweep tries every n_w, and --write-back names one: give one of them.")
+    if tuned and not sweeps:
+        raise click.UsageError(
+            "--tuned is for --sweep; a single pool that chooses n_w is --write-back profile or auto."
+        )
     if len(writers) > 1 and not sweeps:
         raise click.UsageError("--writers names several ways, which only --sweep compares: give one of them.")
     with progress_bars() as watch, errors_name_flags(wanted, FLAGS | bufferpool.FLAGS):
         if not sweeps:
-            result = bufferpool.run_once(wanted, workload, write_back or 1, seed, watch, *writers)
+            at_once = chosen_write_back(write_back or "1", wanted, workload, seed, profile)
+            result = bufferpool.run_once(wanted, workload, at_once, seed, watch, *writers)
             show(result, as_json, _bufferpool_table)
             return
         place = directory or Path("runs") / f"bufferpool-{wanted.label}-{datetime.now():%Y%m%d-%H%M%S}"
         options = {"seed": seed, "repeats": repeats, "profile": profile, "command": command_line()}
-        options["writers"] = writers or bufferpool.SWEPT_WRITERS
+        options |= {"writers": writers or SWEPT_WRITERS, "tuned": tuned}
         found = sweep_into(place, wanted, workload, watch=watch, **options)
     if as_json:
         print(json.dumps(bufferpool_words.document(found), indent=2, ensure_ascii=False))
         return
     for title, rows in bufferpool_words.tables(found):
         out.print(f"{title}\n", figures(bufferpool_words.HEADER, rows))
-    out.print("\n".join([bufferpool_words.verdict(found), *bufferpool_words.others_in_words(found)]))
+    said = [*bufferpool_words.others_in_words(found), *bufferpool_words.tuned_in_words(found)]
+    out.print("\n".join([bufferpool_words.verdict(found), *said]))
     out.print(f"\nSweep   {place}\nReport  {place / 'report.html'}", soft_wrap=True)
 
 
@@ -101,5 +115,11 @@ def _bufferpool_table(result: Document) -> Table:
     table.add_row("hits", f"{result['hits']:,} ({result['hits'] / operations:.1%})")
     table.add_row("pages read", f"{result['pages_read']:,}, {result['pages_prefetched']:,} of them prefetched")
     table.add_row("pages written", f"{result['pages_written']:,} in {result['write_batches']:,} batches")
+    tuning = result["tuning"]
+    if tuning is None:
+        table.add_row("written at once", f"{pool['write_back']}")
+    else:
+        moves = f"{tuning['moves']} moves in {tuning['epochs']:,} epochs"
+        table.add_row("written at once", f"{pool['write_back']} at the end, {tuning['mean']:.1f} on average; {moves}")
     table.add_row("waited", f"{result['read_wait_s']:.3f} s for reads, {result['write_wait_s']:.3f} s for writes")
     return table

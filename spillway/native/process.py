@@ -46,6 +46,7 @@ REQUIRED_FIELDS: dict[str, tuple[str, ...]] = {
         *("id", "ios", "reads", "writes", "seconds", "iops", "bandwidth_mb_s", "latency_us", "cpu_s"),
         *("host_bytes_read", "host_bytes_written", "complete"),
     ),
+    "completions": ("now_ns", "in_flight", "io", "submitted_ns", "completed_ns"),
     "result": ("complete",),
     "error": ("message", "fault"),
 }

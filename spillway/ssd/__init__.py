@@ -1,1 +1,5 @@
-"""Emulated drives: the presets of this installation, and the requests of ``spillway ssd``."""
+"""Emulated drives: presets, the requests of ``spillway ssd``, and a drive that a program holds."""
+
+from spillway.ssd.drive import Done, Drive, Io
+
+__all__ = ["Done", "Drive", "Io"]

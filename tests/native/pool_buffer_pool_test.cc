@@ -23,7 +23,14 @@ using Places = std::vector<Page>;
 
 struct Bench {
   explicit Bench(Frame frames, std::uint32_t write_back = 1, std::uint32_t prefetch = 0, const char* policy = "lru")
-      : pool(drive, {kPageBytes, kPages, frames, write_back, prefetch}, std::move(*make_policy(policy, frames))) {}
+      : pool(drive, spec(frames, write_back, prefetch), std::move(*make_policy(policy, frames))) {}
+
+  // A write_back of 0: the pool tunes it, up to all of its pages.
+  static PoolSpec spec(Frame frames, std::uint32_t write_back, std::uint32_t prefetch) {
+    PoolSpec spec{kPageBytes, kPages, frames, std::max(write_back, 1U), prefetch};
+    if (write_back == 0) spec.tune_most = frames;
+    return spec;
+  }
 
   void read(Page page) { EXPECT_TRUE(pool.fetch(page)); }
   void write(Page page) {
@@ -126,6 +133,18 @@ TEST(BufferPool, PrefetchesOnlyAbsentPagesWithinTheDrive) {
   EXPECT_EQ(bench.pool.counters().evictions, 2U);
 }
 
+TEST(BufferPool, CountsPagesThatWereWrittenTooEarly) {
+  Bench bench(4, /*write_back=*/4);
+  for (const Page page : {0, 1, 2, 3}) bench.write(page);
+  bench.read(10);  // writes all four and evicts page 0
+  EXPECT_EQ(bench.pool.counters().pages_written_in_vain, 0U);
+  bench.write(1);
+  bench.write(1);
+  EXPECT_EQ(bench.pool.counters().pages_written_in_vain, 1U) << "once for each time that it was written";
+  bench.write(0);  // it was evicted in between: its write was not in vain
+  EXPECT_EQ(bench.pool.counters().pages_written_in_vain, 1U);
+}
+
 TEST(BufferPool, PinnedPagesStay) {
   Bench bench(2, /*write_back=*/2);
   auto held = bench.pool.fetch(1);
@@ -204,6 +223,7 @@ TEST(BufferPool, AFailedPrefetchIsNoFailure) {
 }
 
 // Against a map of each page's last content, for all policies, batches and prefetch; some pages are pinned meanwhile.
+// A write_back of 0: tuned.
 class Integrity : public testing::TestWithParam<std::tuple<const char*, std::uint32_t, std::uint32_t>> {};
 
 TEST_P(Integrity, EveryReadSeesTheLastWrite) {
@@ -242,7 +262,8 @@ INSTANTIATE_TEST_SUITE_P(Pool, Integrity,
                          testing::Values(std::tuple{"lru", 1U, 0U}, std::tuple{"lru", 8U, 0U},
                                          std::tuple{"lru", 8U, 7U}, std::tuple{"clock-sweep", 1U, 0U},
                                          std::tuple{"clock-sweep", 8U, 0U}, std::tuple{"clock-sweep", 8U, 7U},
-                                         std::tuple{"clock-sweep", 12U, 3U}));
+                                         std::tuple{"clock-sweep", 12U, 3U}, std::tuple{"clock-sweep", 0U, 0U},
+                                         std::tuple{"lru", 0U, 3U}));
 
 TEST(PoolSpec, NamesTheErrorAndItsFix) {
   DataDevice drive(kPages * kPageBytes);
@@ -257,6 +278,17 @@ TEST(PoolSpec, NamesTheErrorAndItsFix) {
             "pool.write_back is 5 and pool.pages 4; a pool writes back at most all of its pages at once");
   EXPECT_EQ(said({kPageBytes, kPages, 4, 2, 2}),
             "pool.prefetch is 2 and pool.write_back 2; room for prefetched pages comes from those written back, so it "
+            "takes less than that");
+  const auto tuned = [](std::uint32_t most, std::uint32_t prefetch) {
+    PoolSpec spec{kPageBytes, kPages, 4, 1, prefetch};
+    spec.tune_most = most;
+    return spec;
+  };
+  EXPECT_EQ(said(tuned(4, 3)), "");
+  EXPECT_EQ(said(tuned(5, 0)),
+            "pool.tune.most is 5 and pool.pages 4; a pool writes back at most all of its pages at once");
+  EXPECT_EQ(said(tuned(3, 3)),
+            "pool.prefetch is 3 and pool.tune.most 3; room for prefetched pages comes from those written back, so it "
             "takes less than that");
 }
 

@@ -79,6 +79,17 @@ TEST(Bufferpool, EveryPolicyAndWorkload) {
   }
 }
 
+TEST(Bufferpool, TunesItselfWhereThatIsAsked) {
+  Json request = request_with("/pool/tune", {{"most", 64}});
+  request["workload"]["operations"] = 40000;
+  const Json result = perform(request).last();
+  EXPECT_EQ(result["tuning"]["path"][0], 1) << "pool.write_back does not count";
+  EXPECT_EQ(result["tuning"]["path"].back(), result["pool"]["write_back"]);
+  EXPECT_GT(result["tuning"]["epochs"].get<int>(), 20);
+  EXPECT_GT(result["pool"]["write_back"].get<int>(), 1);
+  EXPECT_EQ(perform(small_request()).last()["tuning"], nullptr);
+}
+
 // In order, every prefetched page is used; the batch of four reads avoids three misses of four.
 TEST(Bufferpool, PrefetchServesASequentialTrace) {
   Json request = request_with("/workload/name", "sequential");
@@ -186,6 +197,12 @@ TEST(Bufferpool, BadInputNamesKeyAndMend) {
       {"/target/kind", "simulate",
        "target.kind is \"simulate\"; it takes one of simulated, paced, file, directory, device; did you mean "
        "simulated?"},
+      {"/pool/tune", {{"most", 0}}, "pool.tune.most is 0; it takes a whole number from 1 to 16384"},
+      {"/pool/tune",
+       {{"most", 257}},
+       "pool.tune.most is 257 and pool.pages 256; a pool writes back at most all of its pages at once"},
+      {"/pool/tune", true, "pool.tune is true; it takes an object"},
+      {"/pool/tune", {{"least", 1}}, "unknown key pool.tune.least; did you mean pool.tune.most?"},
       {"/pool/page", 1, "unknown key pool.page; did you mean pool.pages?"}};
   for (const auto& [pointer, value, says] : bad) EXPECT_EQ(refusal(request_with(pointer, value)), says);
   Json many = request_with("/pool/writers", "threads");

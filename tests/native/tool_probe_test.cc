@@ -1,8 +1,6 @@
 // The probe's dialogue: its answers, its refusals, and its end.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -14,35 +12,12 @@
 #include "temporary_directory.h"
 #include "tool/probe/command.h"
 #include "tool_conversation.h"
+#include "tool_pipe.h"
 
 namespace spillway::tool {
 namespace {
 
 namespace filesystem = std::filesystem;
-
-// What is written to one end is the command's input at the other.
-class Pipe {
- public:
-  Pipe() { EXPECT_EQ(pipe(ends_.data()), 0); }
-  ~Pipe() {
-    close(ends_[0]);
-    finish();
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-
-  int out() const { return ends_[0]; }
-  void say(const std::string& text) const {
-    EXPECT_EQ(write(ends_[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
-  }
-  void finish() {
-    if (ends_[1] >= 0) close(ends_[1]);
-    ends_[1] = -1;
-  }
-
- private:
-  std::array<int, 2> ends_{-1, -1};
-};
 
 Outcome converse(const std::vector<std::string>& lines, bool stopped = false) {
   Pipe input;

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,14 @@ from conftest import Invoke
 
 from spillway.bufferpool import page as bufferpool_page
 from spillway.bufferpool import sweep as bufferpool
+from spillway.bufferpool import tuned as bufferpool_tuned
 from spillway.bufferpool import words as bufferpool_words
-from spillway.bufferpool.sweep import Sweep, Workload, request
+from spillway.bufferpool.choice import chosen_write_back
+from spillway.bufferpool.pool import Workload, WriteBack, request
+from spillway.bufferpool.sweep import Sweep
 from spillway.errors import SpillwayError
 from spillway.profile.document import UNKNOWN, Estimate, Pio
+from spillway.profile.saturation import saturation_of_profile
 from spillway.profile.target import Target
 
 DRIVE = Pio(alpha=Estimate(2.8, 2.7, 2.9), k_r=Estimate(80, 64, 96), k_w=Estimate(8.2, 8, 10))
@@ -25,11 +30,14 @@ def ideal(n: int, k: int = 8, read_us: float = 10.0, write_us: float = 28.0, wai
     return read_us + math.ceil(n / k) * write_us / n + wait * max(0, n - k)
 
 
-def run(n: int, seed: int, cost_us: float, read_us: float = 10.0, writers: str = "queue") -> dict[str, Any]:
+def run(
+    n: int, seed: int, cost_us: float, read_us: float = 10.0, writers: str = "queue", way: str = ""
+) -> dict[str, Any]:
     pages = 1000
     return {
         "writers": writers,
         "write_back": n,
+        "tuned": way,
         "seed": seed,
         "operations": 2 * pages,
         "writes": pages,
@@ -187,7 +195,7 @@ def test_a_row_for_every_run() -> None:
     found = swept()
     lines = bufferpool_words.to_csv(found.rows).splitlines()
     assert len(lines) == 1 + 3 * len(NS)
-    assert lines[0].startswith("writers,write_back,seed,operations,")
+    assert lines[0].startswith("writers,write_back,tuned,seed,operations,")
     json.dumps(bufferpool_words.document(found), allow_nan=False)
 
 
@@ -204,8 +212,66 @@ def test_a_sweep_goes_past_three_times_k_w(k_w: float, pool_pages: int, top: int
 
 def test_prefetched_pages_take_the_room_of_written_ones() -> None:
     for write_back, prefetch in ((1, 0), (2, 1), (4, 3), (8, 3)):
-        asked = request({}, Workload(prefetch=3), write_back, 1, None)
+        asked = request({}, Workload(prefetch=3), WriteBack(write_back), 1, None)
         assert asked["pool"]["prefetch"] == prefetch
+        assert asked["pool"]["tune"] is None
+
+
+def test_a_pool_that_tunes_itself_prefetches_all_the_same() -> None:
+    asked = request({}, Workload(prefetch=3), WriteBack(1, 64), 1, None)["pool"]
+    assert (asked["prefetch"], asked["write_back"], asked["tune"]) == (3, 4, {"most": 64})
+
+
+def test_n_w_from_a_profile_is_of_its_k_w_and_of_the_pools_size() -> None:
+    def chosen(k_w: float, pool_pages: int = 4096) -> WriteBack | None:
+        drive = Pio(DRIVE.alpha, DRIVE.k_r, Estimate(k_w, k_w, k_w))
+        return bufferpool_tuned.write_back_of(drive, Workload(pool_pages=pool_pages))
+
+    factor = bufferpool_tuned.BATCHES
+    assert chosen(8.2) == WriteBack(math.ceil(factor * 8.2))
+    assert chosen(8.2, pool_pages=20) == WriteBack(5), "no more than a quarter of the pool"
+    assert chosen(8.2, pool_pages=2) == WriteBack(1)
+    assert chosen(1000) == WriteBack(256)
+    assert bufferpool_tuned.write_back_of(Pio(UNKNOWN, UNKNOWN, UNKNOWN), Workload()) is None
+    assert list(bufferpool_tuned.ways_of(Pio(UNKNOWN, UNKNOWN, UNKNOWN), Workload())) == ["auto"]
+
+
+def test_pools_that_choose_n_w_are_held_against_the_best_fixed_one() -> None:
+    rows = [run(n, seed, ideal(n)) for seed in (1, 2, 3) for n in NS]
+    rows += [run(8, seed, ideal(8) / 0.96, way="profile") for seed in (1, 2, 3)]
+    rows += [run(6 + seed, seed, ideal(8) / 0.98, way="auto") for seed in (1, 2, 3)]
+    rows += [run(n, seed, ideal(n) + 1, writers="threads") for seed in (1, 2, 3) for n in NS]
+    found = bufferpool._evaluated(Target("simulated", "x"), Workload(), DRIVE, rows, {})
+    plain = bufferpool._evaluated(Target("simulated", "x"), Workload(), DRIVE, [r for r in rows if not r["tuned"]], {})
+    assert [step.write_back for step in found.steps] == list(NS)
+    assert found.knee == plain.knee, "tuned runs are on no curve"
+    by_profile, auto = found.tuned
+    assert (by_profile.way, auto.way) == ("profile", "auto")
+    assert by_profile.of_best.value == pytest.approx(0.96)
+    assert auto.of_best.value == pytest.approx(0.98)
+    assert auto.write_back == 8
+    assert found.of_other_writers[0].tuned == ()
+    first, second = bufferpool_words.tuned_in_words(found)
+    assert first.startswith(
+        "From the drive's k_w a pool that writes back from one queue chooses n_w = 8 and reaches 0.960"
+    )
+    assert second.endswith("of the rate of the best fixed one, n_w = 8.")
+    assert [each["way"] for each in bufferpool_words.document(found)["tuned"]] == ["profile", "auto"]
+    conditions = {
+        "started": "2026-01-01T00:00",
+        "time": "virtual",
+        "remarks": [],
+        "pages": 9,
+        "operations": 9,
+        "repeats": 3,
+    }
+    assert "While it runs a pool" in bufferpool_page.render(replace(found, conditions=conditions))
+
+
+@pytest.mark.parametrize("words", ["0", "-1", "8.5", "autto", "", "²"])
+def test_a_write_back_that_is_none_is_refused(words: str) -> None:
+    with pytest.raises(SpillwayError, match="it takes a number of pages, profile or auto"):
+        chosen_write_back(words, Target("simulated", "x"), Workload(), 1, None)
 
 
 BAD = [
@@ -221,6 +287,8 @@ BAD = [
     (("--target", "preset:mqsim-default", "--writers", "thread"), "--writers"),
     (("--target", "preset:mqsim-default", "--writers", "queue", "--writers", "threads"), "only --sweep compares"),
     (("--target", "preset:mqsim-default", "--destroy-data"), "--destroy-data is for files"),
+    (("--target", "preset:mqsim-default", "--write-back", "many"), "--write-back is 'many': it takes a number"),
+    (("--target", "preset:mqsim-default", "--tuned"), "--tuned is for --sweep"),
     (("--sweep",), "--target"),
 ]
 
@@ -235,4 +303,4 @@ def test_bad_input_is_one_sentence(words: tuple[str, ...], says: str, invoke: In
 
 def test_a_profile_without_writes_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpillwayError, match="there is no such profile"):
-        bufferpool.drive_of_profile(tmp_path / "none", 4096)
+        saturation_of_profile(tmp_path / "none", 4096)

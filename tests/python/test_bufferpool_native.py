@@ -9,8 +9,10 @@ from conftest import ROOT, Invoke
 from needs import need_direct_io
 from test_contract import MakeValidator
 
+from spillway.bufferpool import pool as bufferpool_pool
 from spillway.bufferpool import sweep as bufferpool
 from spillway.native.process import Event, run_native
+from spillway.profile import saturation
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
 
@@ -51,12 +53,13 @@ def test_it_takes_the_example_and_answers_by_the_contract(validator: MakeValidat
 
 
 def test_requests_match_the_schema(validator: MakeValidator) -> None:
-    from spillway.bufferpool.sweep import Workload, request
+    from spillway.bufferpool.pool import Workload, WriteBack, request
     from spillway.profile import parse_target
 
     target = parse_target("preset:quickstart").request(1, "steady", {})["target"]
     for workload in (Workload(), Workload(name="zipfian", prefetch=2, pages=9), Workload(trace=Path("t"))):
-        validator("bufferpool.request.schema.json").validate(request(target, workload, 4, 1, 100))
+        for write_back in (WriteBack(4), WriteBack(1, 64)):
+            validator("bufferpool.request.schema.json").validate(request(target, workload, write_back, 1, 100))
 
 
 @pytest.mark.parametrize("policy", ["clock-sweep", "lru"])
@@ -90,12 +93,49 @@ def test_in_virtual_time_threads_cost_what_was_measured(tmp_path: Path, invoke: 
             assert by_threads["operations_per_s"]["value"] < queue["operations_per_s"]["value"]
 
 
+def test_a_pool_that_chooses_n_w_comes_near_the_best_fixed_one(tmp_path: Path, invoke: Invoke) -> None:
+    words = ("--target", "preset:quickstart", *SETTINGS, "--pool-pages", 512, "--operations", 40_000)
+    swept = invoke(
+        "bufferpool",
+        *words,
+        "--sweep",
+        "--tuned",
+        "--writers",
+        "queue",
+        "--repeats",
+        1,
+        "--out",
+        tmp_path / "x",
+        "--json",
+    ).json()
+    ways = {each["way"]: each for each in swept["tuned"]}
+    assert set(ways) == {"profile", "auto"}
+    for way in ways.values():
+        assert way["of_best"]["value"] > 0.95, way
+    assert "tuned" in (tmp_path / "x" / "sweep.csv").read_text().splitlines()[0]
+    alone = invoke("bufferpool", *words, "--write-back", "auto", "--json").json()
+    assert alone["pool"]["write_back"] == alone["tuning"]["path"][-1] == ways["auto"]["write_back"]
+    by_profile = invoke("bufferpool", *words, "--write-back", "profile", "--json").json()
+    assert by_profile["pool"]["write_back"] == ways["profile"]["write_back"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("preset", ["intel-p4510", "intel-s4610", "intel-p4800x", "samsung-990-pro"])
+def test_on_presets_a_pool_that_chooses_n_w_comes_within_a_twentieth(
+    preset: str, tmp_path: Path, invoke: Invoke
+) -> None:
+    words = ("--target", f"preset:{preset}", "--sweep", "--tuned", "--writers", "queue", "--repeats", 2)
+    swept = invoke("bufferpool", *words, "--out", tmp_path / "x", "--json").json()
+    for way in swept["tuned"]:
+        assert way["of_best"]["value"] > 0.95, way
+
+
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sweep in real time that is done in a second or two: its figures are worth nothing."""
-    monkeypatch.setattr(bufferpool, "REAL_POINT_S", 0.01)
-    monkeypatch.setattr(bufferpool, "REAL_CONCURRENCIES", (1, 2, 4, 8))
-    monkeypatch.setattr(bufferpool, "TEST_FILE_BYTES", 2**23)
+    monkeypatch.setattr(saturation, "REAL_POINT_S", 0.01)
+    monkeypatch.setattr(saturation, "REAL_CONCURRENCIES", (1, 2, 4, 8))
+    monkeypatch.setattr(bufferpool_pool, "TEST_FILE_BYTES", 2**23)
     monkeypatch.setattr(bufferpool, "WRITE_BACKS", (1, 4))
 
 

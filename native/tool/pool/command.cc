@@ -146,6 +146,7 @@ class Session {
     });
     if (!replayed) return replayed.status();
     Json result = figures(replayed.value());
+    add_tuning(result, buffers.tuner());
     result["cpu_seconds"] = cpu_seconds() - began;
     result["peak_rss_bytes"] = peak_rss_bytes();
     if (replayed.value().operations > 0) {
@@ -183,12 +184,21 @@ class Session {
                  {"evictions", counters.evictions},
                  {"pages_read", counters.pages_read},
                  {"pages_written", counters.pages_written},
+                 {"pages_written_in_vain", counters.pages_written_in_vain},
                  {"pages_prefetched", counters.pages_prefetched},
                  {"prefetched_hits", counters.prefetched_hits},
                  {"write_batches", counters.write_batches},
                  {"read_wait_s", static_cast<double>(counters.read_wait_ns) / 1e9},
                  {"write_wait_s", static_cast<double>(counters.write_wait_ns) / 1e9}};
+    json["tuning"] = nullptr;
     return json;
+  }
+
+  // Of a pool that tuned itself, pool.write_back is what it has found.
+  static void add_tuning(Json& result, const pool::WriteBackTuner* tuner) {
+    if (tuner == nullptr) return;
+    result["pool"]["write_back"] = tuner->held();
+    result["tuning"] = {{"epochs", tuner->epochs()}, {"path", tuner->path()}};
   }
 
   // The charged costs of a whole batch of threads; null if none were charged: real threads, or no threads.

@@ -17,7 +17,8 @@ constexpr std::uint64_t kMostCount = std::uint64_t{1} << 62;
 constexpr std::uint32_t kMostPageBytes = 1 << 30;  // limit of device::Io
 constexpr std::uint64_t kMostFrames = std::uint64_t{1} << 31;
 constexpr std::uint64_t kMostAtOnce = probe::kMostIodepth;
-constexpr double kMostTheta = 10;  // above it, one page has all but a thousandth of the references
+constexpr std::uint64_t kMostTuned = 256;  // Source: guess, as the largest concurrency of a profile
+constexpr double kMostTheta = 10;          // above it, one page has all but a thousandth of the references
 constexpr std::array<std::pair<const char*, Pattern>, 3> kPatterns = {
     {{"uniform", Pattern::uniform}, {"zipfian", Pattern::zipfian}, {"sequential", Pattern::sequential}}};
 constexpr std::uint64_t kMostHandOffNs = 1'000'000'000;
@@ -52,6 +53,14 @@ Status read_hand_off(const Json& json, pool::PoolSpec& spec) {
   return {};
 }
 
+// Null: n_w is pool.write_back.
+Status read_tune(const Json& json, pool::PoolSpec& spec) {
+  if (json.is_null()) return {};
+  Fields fields(json, "pool.tune");
+  spec.tune_most = static_cast<std::uint32_t>(fields.whole("most", kMostTuned, 1, kMostAtOnce));
+  return fields.finish();
+}
+
 Status read_pool(const Json& json, BufferpoolRequest& request) {
   Fields fields(json, "pool");
   pool::PoolSpec& spec = request.pool;
@@ -62,7 +71,9 @@ Status read_pool(const Json& json, BufferpoolRequest& request) {
   spec.prefetch = static_cast<std::uint32_t>(fields.whole("prefetch", 0, 0, kMostAtOnce));
   const std::string writers = fields.text("writers", pool::name_of(spec.writers));
   const Json& hand_off = fields.inner("hand_off");
+  const Json& tune = fields.inner("tune");
   if (Status status = fields.finish(); !status) return status;
+  if (Status status = read_tune(tune, spec); !status) return status;
   const auto kind = pool::writers_named(writers);
   if (!kind) return unknown_writers(writers);
   spec.writers = *kind;
