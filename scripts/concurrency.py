@@ -36,13 +36,16 @@ from spillway.concurrency import Comparison, MeasuredDrive, measured_drive
 from spillway.profile import parse_target
 
 PLACE = ROOT / "runs" / "concurrency"
-PRESETS = ("intel-p4800x", "intel-p4510", "intel-s4610", "samsung-990-pro", "nvmevirt-970pro", "mqsim-default")
+PRESETS = ("intel-p4800x", "intel-p4510", "intel-s4610", "samsung-990-pro", "nvmevirt-970pro")
 
-VERTICES, DEGREE, DFS_MEMORY = 20_000, 8, 4096
-KEYS, LOOKUPS = 1_000_000, 10_000
+# Half full, as a drive is used: on a full one garbage collection is all that writes wait for, and k_w is 1 or 2.
+FILL = 0.5
+
+VERTICES, DEGREE, DFS_MEMORY = 10_000, 8, 2048
+KEYS, LOOKUPS = 1_000_000, 5000
 SORT_PAGES, SORT_MEMORY = (4000, 600), 256  # with a merge; and small enough that scanning again may save it
 BUILD, PROBE, JOIN_MEMORY = (2000, 500), 4000, 256  # the smaller build table has few parts
-REPEATS = 3  # seeds of a sweep
+REPEATS = 2  # seeds of a sweep
 
 Row = Mapping[str, Any]
 
@@ -84,7 +87,8 @@ def _asymmetry(drive: MeasuredDrive, program: str, asymmetric: bool, words: str,
 
 def write_backs(preset: str) -> Iterator[Row]:
     """Pools that choose n_w, beside the fixed ones of a sweep."""
-    found: Sweep = sweep(parse_target(f"preset:{preset}"), Workload(), repeats=REPEATS, writers=("queue",), tuned=True)
+    target = parse_target(f"preset:{preset}", fill=str(FILL))
+    found: Sweep = sweep(target, Workload(), repeats=REPEATS, writers=("queue",), tuned=True)
     best = max(found.steps, key=lambda step: step.operations_per_s.value)
     for tuned in found.tuned:
         yield {
@@ -125,7 +129,7 @@ def main() -> int:
     asymmetry: list[Row] = []
     write_back: list[Row] = []
     for preset in asked.presets:
-        drive = measured_drive(preset)
+        drive = measured_drive(preset, fill=FILL)
         for found in comparisons(drive):
             print(found.words(), flush=True)
             speed_ups.append(found.row())

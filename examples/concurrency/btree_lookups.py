@@ -106,9 +106,10 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--lookups", type=int, default=5000)
     parser.add_argument("--profile", type=Path, help="a profile of the preset; else it is measured")
+    parser.add_argument("--fill", type=float, default=1.0, help="share of the drive that holds data")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
-    drive = measured_drive(asked.preset, profile=asked.profile, seed=asked.seed)
+    drive = measured_drive(asked.preset, profile=asked.profile, seed=asked.seed, fill=asked.fill)
     print(compared(drive, asked.keys, asked.lookups).words())
 
 

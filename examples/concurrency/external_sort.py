@@ -220,9 +220,10 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=4000, help="of the input")
     parser.add_argument("--memory", type=int, default=256, help="pages")
     parser.add_argument("--profile", type=Path, help="a profile of the preset; else it is measured")
+    parser.add_argument("--fill", type=float, default=1.0, help="share of the drive that holds data")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
-    drive = measured_drive(asked.preset, profile=asked.profile, seed=asked.seed)
+    drive = measured_drive(asked.preset, profile=asked.profile, seed=asked.seed, fill=asked.fill)
     print(compared(drive, asked.pages, asked.memory).words())
     for asymmetric in (False, True):
         plan, ran = by_plan(drive, asked.pages, asked.memory, asymmetric=asymmetric)

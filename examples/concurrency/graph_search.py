@@ -152,9 +152,10 @@ def main() -> None:
     parser.add_argument("--search", choices=["bfs", "dfs"], default="bfs")
     parser.add_argument("--memory", type=int, default=4096, help="lists that depth first keeps ahead of the search")
     parser.add_argument("--profile", type=Path, help="a profile of the preset; else it is measured")
+    parser.add_argument("--fill", type=float, default=1.0, help="share of the drive that holds data")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
-    drive = measured_drive(asked.preset, profile=asked.profile, seed=asked.seed)
+    drive = measured_drive(asked.preset, profile=asked.profile, seed=asked.seed, fill=asked.fill)
     print(compared(drive, asked.search, asked.shape, asked.vertices, asked.degree, asked.memory).words())
 
 

@@ -237,9 +237,10 @@ def main() -> None:
     parser.add_argument("--probe", type=int, default=4000, help="pages of the other")
     parser.add_argument("--memory", type=int, default=256, help="pages")
     parser.add_argument("--profile", type=Path, help="a profile of the preset; else it is measured")
+    parser.add_argument("--fill", type=float, default=1.0, help="share of the drive that holds data")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
-    drive = measured_drive(asked.preset, profile=asked.profile, seed=asked.seed)
+    drive = measured_drive(asked.preset, profile=asked.profile, seed=asked.seed, fill=asked.fill)
     sizes = (asked.build, asked.probe, asked.memory)
     print(compared(drive, *sizes).words())
     for asymmetric in (False, True):

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <utility>
 
 namespace spillway::pool {
 namespace {
 
 constexpr int kStepsOfDoubling = 4;
-constexpr double kSmoothing = 0.1;  // weight of the last epoch in the held size's cost. Source: guess
+constexpr double kErrorOfMedian = 1.253 * 1.483;  // of a normal distribution: sqrt(pi / 2), and deviation / MAD
+constexpr double kSmoothing = 0.1;                // weight of the last epoch in the held size's cost. Source: guess
 
 // 1 to 8, 10, 12, 14, 16, 20, …: kStepsOfDoubling steps for each doubling; and both ends.
 std::vector<std::uint32_t> grid_between(std::uint32_t least, std::uint32_t most) {
@@ -22,6 +24,14 @@ std::vector<std::uint32_t> grid_between(std::uint32_t least, std::uint32_t most)
   std::sort(grid.begin(), grid.end());
   grid.erase(std::unique(grid.begin(), grid.end()), grid.end());
   return grid;
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  const double upper = *middle;
+  if (values.size() % 2 != 0) return upper;
+  return (upper + *std::max_element(values.begin(), middle)) / 2;
 }
 
 }  // namespace
@@ -58,9 +68,7 @@ void HillClimb::observe_trial(double cost) {
   const double gain = (of_held - of_tried) / of_held;
   has_first_ = false;
   ++pairs_;
-  const double off = gain - mean_;
-  mean_ += off / pairs_;
-  squares_ += off * (gain - mean_);
+  gains_.push_back(gain);
   bool taken = false;
   if (!decide(taken)) return;
   if (taken) {
@@ -74,10 +82,13 @@ bool HillClimb::decide(bool& taken) const {
   if (pairs_ < kLeastPairs) return false;
   const bool larger = step_ > 0;
   const double needed = larger ? kWorth * step_ : -kFree;
-  const double error = std::sqrt(squares_ / (pairs_ - 1) / pairs_);
+  const double middle = median(gains_);
+  std::vector<double> off;
+  for (const double gain : gains_) off.push_back(std::abs(gain - middle));
+  const double error = kErrorOfMedian * median(std::move(off)) / std::sqrt(pairs_);
   const double reach = (2 + 4.0 / (pairs_ - 1)) * error;
-  if (pairs_ < kMostPairs && mean_ - reach <= needed && mean_ + reach >= needed) return false;
-  taken = mean_ - (larger ? error : 0) > needed;
+  if (pairs_ < kMostPairs && middle - reach <= needed && middle + reach >= needed) return false;
+  taken = middle - (larger ? error : 0) > needed;
   return true;
 }
 
@@ -101,7 +112,7 @@ void HillClimb::begin_trials(int first_direction) {
 void HillClimb::begin_next_trial() {
   has_first_ = false;
   pairs_ = 0;
-  mean_ = squares_ = 0;
+  gains_.clear();
   while (!steps_.empty()) {
     step_ = steps_.front();
     steps_.erase(steps_.begin());

@@ -1,9 +1,11 @@
 // Finds the size at which a cost is least, while the cost is measured: one epoch at one size after another.
 //
 // It holds a size and tries its neighbours on a geometric grid: epochs of the held and of the tried size alternate, in
-// the order A B B A, so that what drifts is common to both. The difference of each pair, as a share of the held size's
-// cost, has a mean d and a standard error e. The neighbour is taken if d - z e exceeds what it has to gain, and
-// rejected if d + z e does not reach that; until then another pair is measured, kMostPairs at most.
+// the order A B B A, so that what drifts is common to both. The differences of the pairs, as shares of the held size's
+// cost, have a median d with a standard error e (from their median absolute deviation: an epoch that met a burst of
+// garbage collection is an outlier, and there are many). The neighbour is taken if d - z e exceeds what it has to gain,
+// and rejected if d + z e does not reach that; until then another pair is measured, kMostPairs at most. Then d - e has
+// to exceed it, of a smaller neighbour d.
 //
 //   z = 2 + 4 / (pairs - 1)
 //
@@ -45,7 +47,7 @@ class HillClimb {
   static constexpr double kFree = 0.001;     // Source: guess; less than a step up has to gain
   static constexpr double kShift = 0.10;     // Source: guess: twice the noise of an epoch of a pool
   static constexpr int kShiftEpochs = 3;     // Source: guess
-  static constexpr int kLeastPairs = 3;      // fewer have no standard error worth the name
+  static constexpr int kLeastPairs = 4;      // Source: guess: two of three may be outliers of one kind
   static constexpr int kMostPairs = 12;      // Source: guess: then a difference is too small to matter
   static constexpr int kLeastRest = 32;      // epochs. Source: guess: as long as the trials before it
   static constexpr int kLongestRest = 1024;  // Source: guess
@@ -69,12 +71,11 @@ class HillClimb {
   Phase phase_ = Phase::trial;
   std::vector<int> steps_;  // of the grid, still to be tried from here
   int step_ = 0;            // of the trial
-  // Of the trial: the first epoch of the pair, the number of pairs, their mean difference and sum of squares.
+  // Of the trial: the first epoch of the pair, the number of pairs, and what each says.
   bool has_first_ = false;
   double first_cost_ = 0;
   int pairs_ = 0;
-  double mean_ = 0;
-  double squares_ = 0;
+  std::vector<double> gains_;
   double held_cost_ = 0;  // of the last epochs at the held size, smoothed
   int rest_left_ = 0;
   int rest_ = kLeastRest;

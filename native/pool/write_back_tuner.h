@@ -3,12 +3,15 @@
 // An epoch is a number of batches of one size. Its cost is what a page written costs the pool's caller, and the reads
 // that go with it:
 //
-//   cost = write wait / useful pages written + q * read wait / pages read
+//   cost = write wait / useful pages written + q * read
+//   read = a tenth of this epoch's mean wait for a page read + nine tenths of the mean over all epochs
 //
 // q: pages read for each useful page written, over all epochs so far with those of late counting most. So what the
 // trace happened to ask for in an epoch (how many of its victims were dirty) is in no comparison. Useful are pages that
 // were not changed again before their frame was reused: a larger batch writes more pages too early. Reads belong to the
-// cost because a batch that is larger than the drive's concurrency may delay the reads after it.
+// cost because a batch that is larger than the drive's concurrency may delay the reads after it. But how long a read
+// waits depends far more on the drive's garbage collection, whose bursts last about an epoch: at full weight, they
+// would hide what a batch costs. The price is that a delay of the reads counts for a tenth of what it is.
 //
 // An epoch begins and ends at a batch, when no frame that is clean because of an earlier batch is left to evict. So
 // sizes that alternate do not lend each other clean frames.
@@ -41,7 +44,9 @@ class WriteBackTuner {
  private:
   HillClimb climb_;
   PoolCounters epoch_began_;
+  bool has_begun_ = false;
   double reads_ = 0;  // of all epochs, those of late counting most
+  double read_ns_ = 0;
   double useful_writes_ = 0;
 };
 

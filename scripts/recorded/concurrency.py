@@ -31,7 +31,8 @@ def _speed_up(row: Row, writes: bool) -> list[str]:
     pages = [count(int(row["many_pages_read"])), *([count(int(row["many_pages_written"]))] if writes else [])]
     ks = [row["k_r"], *([row["k_w"]] if writes else [])]
     seconds = [f"{float(row[name]):.3f}" for name in ("one_seconds", "many_seconds")]
-    ratios = [f"{float(row[name]):.2f}" for name in ("speed_up", "formula", "own_gains")]
+    measured = ["speed_up", *(["speed_up_by_threads"] if writes else [])]
+    ratios = [f"{float(row[name]):.2f}" for name in (*measured, "formula", "own_gains")]
     in_flight = f"{float(row['many_in_flight']):.1f}"
     return [f"`{row['preset']}`", *ks, f"{float(row['alpha']):.2f}", *pages, *seconds, in_flight, *ratios]
 

@@ -4,8 +4,8 @@
     auto      while it runs: native/pool/write_back_tuner.h
 
 k_w is where a closed loop saturates the drive, in which each write that ends is replaced at once. A batch is waited
-for: its last write runs alone, and the drive is idle until the next. So a batch needs more than k_w, and how much more
-depends on what else the pool waits for; docs/METHODOLOGY.md has both rules on every drive.
+for: its last write runs alone, and the drive is idle until the next. So a batch needs more than k_w; appendix A of PIO
+has three times as many I/Os as channels keep 95 % of them busy (P9). docs/CONCURRENCY.md has both ways on five drives.
 """
 
 import math
@@ -19,7 +19,7 @@ from spillway.profile import estimate
 from spillway.profile.document import Estimate, Pio
 
 WAYS = ("profile", "auto")
-BATCHES = 2.0  # Source: measured, docs/METHODOLOGY.md: k_w itself leaves up to a tenth on some drives
+BATCHES = 3.0  # Source: PIO, appendix A (P9), see above; k_w itself leaves up to a tenth on some drives
 MOST_AT_ONCE = 256  # that a tuned pool tries. Source: guess, as the largest concurrency of a profile
 MOST_OF_POOL = 4  # a batch is at most this part of the pool: pages written long before they leave are written in vain
 

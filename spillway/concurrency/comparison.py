@@ -54,11 +54,17 @@ class Comparison:
     write_alone: float  # one write alone, in reads alone
     one: Ran
     many: Ran
+    threads: Ran | None = None  # as many, each I/O issued by a thread of its own; of programs that write
 
     @property
     def speed_up(self) -> float:
         """Measured."""
         return self.one.seconds / self.many.seconds
+
+    @property
+    def speed_up_by_threads(self) -> float:
+        """Measured, where no I/O waits for another to be issued."""
+        return self.one.seconds / (self.threads or self.many).seconds
 
     @property
     def read_share(self) -> float:
@@ -86,7 +92,8 @@ class Comparison:
         flat |= {name: getattr(self, name) for name in ("k_r", "k_w", "alpha", "gain_r", "gain_w", "write_alone")}
         for name, ran in (("one", self.one), ("many", self.many)):
             flat |= {f"{name}_{key}": value for key, value in asdict(ran).items()}
-        return flat | {"speed_up": self.speed_up, "formula": self.formula, "own_gains": self.own_gains}
+        flat |= {"speed_up": self.speed_up, "speed_up_by_threads": self.speed_up_by_threads}
+        return flat | {"formula": self.formula, "own_gains": self.own_gains}
 
     def words(self) -> str:
         """What was measured, what the model says, and why they differ."""
@@ -109,14 +116,18 @@ class Comparison:
         found = []
         if abs(self.own_gains / self.formula - 1) > NEAR:
             found.append(self._gains_in_words())
-        left = self.speed_up / self.own_gains - 1
-        most = self.many.reads if not self.many.pages_written else max(self.many.reads, self.many.writes)
+        if self.speed_up_by_threads / self.speed_up - 1 > NEAR:
+            found.append(
+                "One thread issues all I/Os, one after another: with a thread for each it is "
+                f"{self.speed_up_by_threads:.2f}."
+            )
+        left = self.speed_up_by_threads / self.own_gains - 1
+        ran = self.threads or self.many
+        most = ran.reads if not ran.pages_written else max(ran.reads, ran.writes)
         if abs(left) <= NEAR:
             return [*found, "The program gets what the drive gains."]
-        if left < 0 and self.many.in_flight < ENOUGH * most:
-            found.append(
-                f"The program had {self.many.in_flight:.1f} I/Os in flight on average, of {most}: it had no more."
-            )
+        if left < 0 and ran.in_flight < ENOUGH * most:
+            found.append(f"The program had {ran.in_flight:.1f} I/Os in flight on average, of {most}: it had no more.")
         elif left < 0:
             found.append(f"{-left:.0%} are lost to what the curves of random accesses do not have: order, and a mix.")
         else:
@@ -137,9 +148,9 @@ class Comparison:
 Program = Callable[[Outstanding], object]
 
 
-def run(drive: MeasuredDrive, program: Program, reads: int, writes: int) -> Ran:
+def run(drive: MeasuredDrive, program: Program, reads: int, writes: int, threads: bool = False) -> Ran:
     """Runs ``program`` on a new drive with so many reads and writes in flight at most. Raises as the drive does."""
-    with drive.open() as opened:
+    with drive.open(threads) as opened:
         io = Outstanding(opened, reads, writes)
         program(io)
         io.flush()
@@ -152,6 +163,9 @@ def compare(name: str, drive: MeasuredDrive, program: Program) -> Comparison:
     """Runs ``program`` one I/O at a time, and with k_r reads and k_w writes in flight. Raises as the drive does."""
     k_r, k_w = drive.reads_at_once, drive.writes_at_once
     one, many = run(drive, program, 1, 1), run(drive, program, k_r, k_w)
+    by_threads = run(drive, program, k_r, k_w, threads=True) if many.pages_written else None
     gains = (drive.saturation.gain("read", many.reads), drive.saturation.gain("write", many.writes))
     alone = drive.write_us(1) / drive.read_us(1)
-    return Comparison(name, drive.preset, k_r, k_w, drive.saturation.pio.alpha.value, *gains, alone, one, many)
+    return Comparison(
+        name, drive.preset, k_r, k_w, drive.saturation.pio.alpha.value, *gains, alone, one, many, by_threads
+    )

@@ -17,10 +17,11 @@ class MeasuredDrive:
     settings: tuple[tuple[str, str], ...]
     saturation: Saturation
     seed: int = 1
+    fill: float = 1.0  # share of it that holds data
 
     def open(self, threads: bool = False) -> Drive:
         """A new drive; enter it as a ``with`` block. ``threads``: each I/O is issued by a thread of its own."""
-        return Drive(self.preset, settings=dict(self.settings), seed=self.seed, threads=threads)
+        return Drive(self.preset, settings=dict(self.settings), fill=self.fill, seed=self.seed, threads=threads)
 
     @property
     def reads_at_once(self) -> int:
@@ -42,12 +43,17 @@ class MeasuredDrive:
 
 
 def measured_drive(
-    preset: str, *, settings: tuple[str, ...] = (), profile: Path | None = None, seed: int = 1
+    preset: str,
+    *,
+    settings: tuple[str, ...] = (),
+    profile: Path | None = None,
+    seed: int = 1,
+    fill: float = 1.0,
 ) -> MeasuredDrive:
-    """``preset`` with the KEY=VALUE of ``settings`` set over it. Its numbers are those of a profile's directory, or
-    measured, which takes a second or two. Raises SpillwayError for an unknown preset, and for one whose reads and
-    writes were not both measured."""
-    target = parse_target(f"preset:{preset}", settings=settings)
+    """``preset`` with the KEY=VALUE of ``settings`` set over it, and so much of it holding data. Its numbers are those
+    of a profile's directory, or measured, which takes a second or two. Raises SpillwayError for an unknown preset, and
+    for one whose reads and writes were not both measured."""
+    target = parse_target(f"preset:{preset}", settings=settings, fill=str(fill))
     small = scaled(target)
     if profile is not None:
         saturation = saturation_of_profile(profile, PAGE_BYTES)
@@ -58,4 +64,4 @@ def measured_drive(
     if not (pio.k_r.known and pio.k_w.known and pio.alpha.known):
         raise SpillwayError(f"{preset}: k_r, k_w and alpha are not all known; profile the drive with reads and writes.")
     own = (setting.partition("=")[::2] for setting in settings)
-    return MeasuredDrive(preset, tuple({**small.settings, **dict(own)}.items()), saturation, seed)
+    return MeasuredDrive(preset, tuple({**small.settings, **dict(own)}.items()), saturation, seed, fill)

@@ -50,9 +50,9 @@ TEST(WriteBackTuner, AnEpochIsSoManyPagesInSoManyBatches) {
   for (int i = 0; i < 5000; ++i) {
     const std::uint32_t next = tuner.next(pool.counters);
     if (tuner.epochs() != epochs) {
-      EXPECT_GE(pages, 128U);
+      EXPECT_GE(pages, 192U);
       EXPECT_GE(batches, 4U);
-      EXPECT_TRUE(pages - size < 128 || batches == 4) << "no longer than needed";
+      EXPECT_TRUE(pages - size < 192 || batches == 4) << "no longer than needed";
       epochs = tuner.epochs();
       pages = batches = 0;
     } else if (batches > 0) {
@@ -117,7 +117,12 @@ struct Replayed {
 };
 
 Replayed replayed(std::uint32_t write_back, std::uint32_t tune_most, std::uint32_t prefetch = 0) {
-  ssd::Ssd model(device::small_drive(), 1);
+  // Eight dies and so much spare flash that garbage collection is not all that writes wait for.
+  ssd::SsdConfig config = device::small_drive();
+  config.geometry.channels = 4;
+  config.capacity.spare_factor = 0.5;
+  config.write_cache.bytes = 0;
+  ssd::Ssd model(config, 1);
   EXPECT_TRUE(device::prepare(model, {.kind = device::InitialState::Kind::steady, .path = {}}, 1));
   const auto device = device::make_simulated(std::move(model));
   const std::uint64_t pages = device->info().capacity_bytes / 4096;

@@ -27,14 +27,14 @@ Outcome interact(const std::vector<std::string>& lines, bool stopped = false) {
 
 Json held_request() { return {{"drive", small_drive("0")}, {"initial", {{"kind", "steady"}}}, {"seed", 1}}; }
 
-// A request whose drive's host stack keeps a thread busy for 1 us to issue an io.
+// A drive whose host stack keeps a thread busy for 8 us to issue a write.
 Json request_with_stack(bool threads) {
-  Json request = held_request();
-  request["drive"]["set"]["host_stack.slow.read_submit_ns"] = "1000";
-  request["drive"]["set"]["host_stack.slow.write_submit_ns"] = "1000";
-  request["drive"]["set"]["host.stack"] = "\"slow\"";
-  request["threads"] = threads;
-  return request;
+  return {{"drive",
+           {{"preset", "intel-p4510"},
+            {"preset_dirs", {(checkout() / "presets").string()}},
+            {"set", {{"capacity.capacity_bytes", "256MiB"}}}}},
+          {"initial", {{"kind", "steady"}}},
+          {"threads", threads}};
 }
 
 std::vector<Json> completions_of(const std::vector<std::string>& lines, const Json& request = held_request()) {
@@ -45,6 +45,8 @@ std::vector<Json> completions_of(const std::vector<std::string>& lines, const Js
   return outcome.named("completions");
 }
 
+constexpr const char* kWriteFour =
+    R"({"submit": {"op": "wwww", "offset_bytes": [0, 4096, 8192, 12288], "length_bytes": 4096}, "wait": 4})";
 constexpr const char* kReadFour =
     R"({"submit": {"op": "rrrr", "offset_bytes": [0, 4096, 8192, 12288], "length_bytes": 4096}, "wait": 4})";
 
@@ -163,20 +165,20 @@ TEST(Interact, SameLinesSameBytes) {
 // One thread issues one io after another: the fourth is submitted three times the issue's cost after the first.
 TEST(Interact, OneThreadIssuesOneAfterAnother) {
   const auto submitted = [](bool threads) {
-    std::vector<std::int64_t> at = completions_of({kReadFour}, request_with_stack(threads)).back()["submitted_ns"];
+    std::vector<std::int64_t> at = completions_of({kWriteFour}, request_with_stack(threads)).back()["submitted_ns"];
     std::sort(at.begin(), at.end());
     return at;
   };
-  EXPECT_EQ(submitted(false), (std::vector<std::int64_t>{0, 1000, 2000, 3000}));
+  EXPECT_EQ(submitted(false), (std::vector<std::int64_t>{0, 8000, 16000, 24000}));
   EXPECT_EQ(submitted(true), (std::vector<std::int64_t>{0, 0, 0, 0}));
 }
 
 // The thread that issues is the one that works: its work begins when it has issued.
 TEST(Interact, WorkBeginsAfterIssuing) {
   const auto done = completions_of(
-      {R"({"submit": {"op": "rr", "offset_bytes": [0, 4096], "length_bytes": 4096}})", R"({"spend_ns": 100})"},
+      {R"({"submit": {"op": "ww", "offset_bytes": [0, 4096], "length_bytes": 4096}})", R"({"spend_ns": 100})"},
       request_with_stack(false));
-  EXPECT_EQ(done.back()["now_ns"], 2100);
+  EXPECT_EQ(done.back()["now_ns"], 16100);
 }
 
 TEST(Interact, TheEndOfTheInputEndsItWithWhatIsInFlight) {

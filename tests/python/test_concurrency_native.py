@@ -122,7 +122,7 @@ def test_each_prints_its_times_beside_the_formula(
     monkeypatch.setattr(sys, "argv", [name, "--preset", "intel-s4610", *words, "--seed", "3"])
     module.main()
     said = capsys.readouterr().out
-    assert asked == [("intel-s4610", {"profile": None, "seed": 3})]
+    assert asked == [("intel-s4610", {"profile": None, "seed": 3, "fill": 1.0})]
     for text in ("one at a time", "at once", "speed-up", "as published", "by own gains"):
         assert text in said, text
     if name in ("external_sort", "hash_join"):
