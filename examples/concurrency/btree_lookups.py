@@ -3,7 +3,7 @@
     python btree_lookups.py --preset intel-p4510 --keys 1000000 --lookups 5000
 
 A node is a page. The root is in memory; a look-up reads a node of each level below it, and cannot read the next before
-it has read the last. Look-ups do not wait for each other: several are on their way down, twice as many as reads are
+it has read the last. Look-ups do not wait for each other: several are on their way down, four times as many as reads are
 outstanding, so that one that is waited for does not hold the others up.
 """
 
@@ -75,7 +75,7 @@ def look_up(tree: Tree, io: Outstanding, keys: Sequence[int]) -> list[int | None
         elif node.keys[place] == keys[number]:
             found[number] = node.values[place]
 
-    at_once = 1 if io.reads == 1 else 2 * io.reads
+    at_once = 1 if io.reads == 1 else 4 * io.reads
     while waiting or on_the_way:
         while waiting and len(on_the_way) < at_once:
             descend(waiting.popleft(), tree.nodes[-1])

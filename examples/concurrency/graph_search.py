@@ -2,8 +2,8 @@
 
     python graph_search.py --preset intel-p4510 --vertices 20000 --degree 8 [--shape tree] [--search dfs]
 
-The lists of neighbours lie in pages on the drive, several lists to a page. A visit reads the pages of its vertex. Which
-page holds which vertex is in memory, and so is what was seen.
+A vertex lies in pages on the drive, its properties and its list of neighbours, several vertices to a page. A visit
+reads the pages of its vertex. Which page holds which vertex is in memory, and so is what was seen.
 
 Both searches visit the vertices in the order of the textbook's, one by one. Only the reads run ahead:
 - Breadth first: the queue says what is visited next. Its lists are read ahead, while those before them are visited.
@@ -21,7 +21,7 @@ from pathlib import Path
 from spillway.concurrency import Comparison, MeasuredDrive, Outstanding, compare, measured_drive
 from spillway.ssd.drive import PAGE_BYTES
 
-VERTEX_BYTES = 8
+NUMBER_BYTES, PROPERTY_BYTES = 8, 1024  # of a neighbour's number; of a vertex beside its list
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Graph:
         return [io.read(page * PAGE_BYTES) for page in self.pages[vertex]]
 
 
-def laid_out(neighbours: list[list[int]]) -> Graph:
-    """Packs the lists into pages, one after another; a list that fits in a page is in one."""
+def laid_out(neighbours: list[list[int]], property_bytes: int = PROPERTY_BYTES) -> Graph:
+    """Packs the vertices into pages, one after another; a vertex that fits in a page is in one."""
     pages, at = [], 0
     for each in neighbours:
-        size = max(1, len(each)) * VERTEX_BYTES
+        size = property_bytes + max(1, len(each)) * NUMBER_BYTES
         left = PAGE_BYTES - at % PAGE_BYTES
         if size > left and size <= PAGE_BYTES:
             at += left

