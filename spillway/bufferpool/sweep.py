@@ -31,7 +31,6 @@ from pathlib import Path
 
 import numpy as np
 
-from spillway import __version__
 from spillway.bufferpool.pool import Document, Watch, Workload, WriteBack, check, opened, run
 from spillway.bufferpool.tuned import Tuned, tuned_of, ways_of
 from spillway.fit.knee import DOUBLING_GAIN
@@ -41,6 +40,7 @@ from spillway.profile import estimate
 from spillway.profile.document import UNKNOWN, Estimate, Pio
 from spillway.profile.saturation import measure_saturation, saturation_of_profile
 from spillway.profile.target import Scaled, Target, scaled
+from spillway.version import __version__
 
 # PIO's Fig 10 goes to twice k_w; half as far again shows whether it still grows.
 WRITE_BACKS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)

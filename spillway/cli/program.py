@@ -6,13 +6,13 @@ import sys
 
 import click
 
-from spillway import __version__
 from spillway.cli import (
     accelerate,
     bufferpool,
     compare,
     cost,
     drive,
+    export,
     fill,
     lint,
     precondition,
@@ -27,6 +27,7 @@ from spillway.cli import (
 )
 from spillway.cli.models import lsm
 from spillway.errors import Interrupted, SpillwayError
+from spillway.version import __version__
 
 
 def main() -> None:
@@ -84,6 +85,7 @@ for command in (
     sustain.sustain_command,
     repeat.repeat_command,
     suite.suite_command,
+    export.export_command,
     lint.lint_command,
     precondition.precondition_command,
     profile.profile_command,

@@ -17,4 +17,84 @@ the readings one can make of the MQSSD paper it is the only one under which its 
 Source: T28; `spillway model reproduce mqssd` recomputes it.
 
 Parameters come from measurements through `spillway.fit.curves`. A value out of range raises SpillwayError.
+
+One import reaches all of them, and each is read when it is first used:
+
+    import spillway
+
+    spillway.models.pdam.page_cost_us(r_percent=100, k=[1, 2, 4, 8], cycle_us=80, parallelism=4)
+    spillway.models.throughput_mb_s(page_cost_us=[80, 40, 20, 20])
 """
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spillway.models import (
+        affine,
+        btree,
+        dam,
+        leveldb,
+        leveldb_keys,
+        lsm,
+        mixed,
+        mqssd,
+        pdam,
+        pio,
+        value_log,
+    )
+    from spillway.models.arrays import PAGE_BYTES, throughput_mb_s
+
+__all__ = [
+    "PAGE_BYTES",
+    "affine",
+    "btree",
+    "dam",
+    "leveldb",
+    "leveldb_keys",
+    "lsm",
+    "mixed",
+    "mqssd",
+    "pdam",
+    "pio",
+    "throughput_mb_s",
+    "value_log",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """A model, at its first use (PEP 562). Raises AttributeError for any other name."""
+    match name:
+        case "affine":
+            import spillway.models.affine
+        case "btree":
+            import spillway.models.btree
+        case "dam":
+            import spillway.models.dam
+        case "leveldb":
+            import spillway.models.leveldb
+        case "leveldb_keys":
+            import spillway.models.leveldb_keys
+        case "lsm":
+            import spillway.models.lsm
+        case "mixed":
+            import spillway.models.mixed
+        case "mqssd":
+            import spillway.models.mqssd
+        case "pdam":
+            import spillway.models.pdam
+        case "pio":
+            import spillway.models.pio
+        case "value_log":
+            import spillway.models.value_log
+        case "PAGE_BYTES" | "throughput_mb_s":
+            from spillway.models import arrays
+
+            return getattr(arrays, name)
+        case _:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(spillway.models, name)  # the import has bound it there
+
+
+def __dir__() -> list[str]:
+    """What a notebook completes: the models, read or not."""
+    return sorted({*globals(), *__all__})

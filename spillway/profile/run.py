@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from spillway import __version__
 from spillway.errors import SpillwayError
 from spillway.fit import knee
 from spillway.native.process import Event, converse
@@ -23,6 +22,7 @@ from spillway.profile.real import REPORT_S, check_budget, measure_within
 from spillway.profile.target import Scaled, Target, check_size, errors_name_flags, scaled
 from spillway.profile.virtual import Watch
 from spillway.rundir.stage import staged
+from spillway.version import __version__
 
 Document = dict[str, Any]
 

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from spillway import __version__
 from spillway.drive.watch import Watch as DriveWatch
 from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
 from spillway.native.interruption import Interruption, interruptible
@@ -26,6 +25,7 @@ from spillway.rundir import owner
 from spillway.rundir.directory import LAYOUT, ArmRecorder, is_refused, seal_refused, write_json, write_text
 from spillway.rundir.samples import sample_row
 from spillway.rundir.stage import DATA_NOTE, explained, remove_leftover_data, settled, staged
+from spillway.version import __version__
 
 Document = dict[str, Any]
 Watch = Callable[[str, Event], None]  # the arm's label and what it just said

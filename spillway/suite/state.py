@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from spillway import __version__
 from spillway.errors import SpillwayError
 from spillway.native.process import build_sha256
 from spillway.plan import inputs
 from spillway.plan.document import Plan
 from spillway.rundir.directory import read_run
 from spillway.suite.document import Suite, SuitePlan
+from spillway.version import __version__
 
 Document = dict[str, Any]
 State = Literal[

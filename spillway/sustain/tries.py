@@ -21,7 +21,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from spillway import __version__
 from spillway.errors import Interrupted, SpillwayError
 from spillway.figures.parts import split
 from spillway.native.interruption import interruptible
@@ -39,6 +38,7 @@ from spillway.steady.series import LEAST_SAMPLES
 from spillway.suite.state import state_of
 from spillway.sustain.search import Found, search
 from spillway.sustain.verdict import Judged, Limits, judge_phase, worst_of
+from spillway.version import __version__
 
 Document = dict[str, Any]
 

@@ -1,0 +1,86 @@
+"""Data frames in files, by the ending of the name: ``.parquet``, which keeps dtypes, and ``.csv``, which people read.
+
+What was written is read back the same from both: of CSV, dtypes follow from the columns' names (``tables.py``).
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spillway.errors import SpillwayError
+from spillway.frames.tables import FIGURE, TEXT, dtype_of, pandas, typed
+from spillway.rundir.stage import explained
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ENDINGS = (".parquet", ".csv")
+
+
+def check_ending(path: Path, key: str = "path") -> str:
+    """The ending of a file's name, which says how it is written. Raises SpillwayError for any other; ``key`` has named
+    the file."""
+    if path.suffix not in ENDINGS:
+        raise SpillwayError(f"{key} {path}: name a file that ends in {' or '.join(ENDINGS)}.")
+    return path.suffix
+
+
+def write_frame(frame: "pd.DataFrame", path: str | Path, *, key: str = "path") -> Path:
+    """Writes a data frame to ``path``, whole or not at all, and returns the path. ``key`` has named it, in errors.
+    Raises SpillwayError for another ending, and where it cannot be written."""
+    target = Path(path)
+    is_parquet = check_ending(target, key) == ".parquet"
+    partial = target.with_name(f".{target.name}.partial")
+    with explained(target, key):
+        try:
+            if is_parquet:
+                _with_pyarrow(lambda: frame.to_parquet(partial, engine="pyarrow", index=False))
+            else:
+                frame.to_csv(partial, index=False, lineterminator="\n")
+            with partial.open("rb+") as file:
+                os.fsync(file.fileno())
+            partial.rename(target)
+        finally:
+            partial.unlink(missing_ok=True)
+    return target
+
+
+def read_frame(path: str | Path) -> "pd.DataFrame":
+    """A data frame that ``write_frame`` or `spillway export` wrote. Raises SpillwayError where there is none, and for a
+    file that is damaged."""
+    source = Path(path)
+    is_parquet = check_ending(source) == ".parquet"
+    try:
+        if is_parquet:
+            return typed(_with_pyarrow(lambda: pandas().read_parquet(source, engine="pyarrow")))
+        return typed(_read_csv(source))
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise SpillwayError(f"{source}: the file cannot be read: {why}; `spillway export` writes one.") from error
+    except (ValueError, LookupError) as error:  # of pyarrow and of pandas, whose errors are kinds of these
+        first = (str(error).strip().splitlines() or ["it says nothing"])[0].rstrip(".")
+        raise SpillwayError(f"{source}: this is no data frame in a {source.suffix} file ({first}).") from error
+
+
+def _read_csv(source: Path) -> "pd.DataFrame":
+    with source.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
+        if file.read() != b"\n":  # pandas would fill the rest of the line with what is not known
+            raise ValueError("it was cut off in its last line")
+    names = pandas().read_csv(source, nrows=0).columns
+    dtypes = {name: FIGURE if dtype_of(name) == FIGURE else TEXT for name in names}
+    frame: pd.DataFrame = pandas().read_csv(
+        source, dtype=dtypes, keep_default_na=False, na_values=[""], float_precision="round_trip"
+    )
+    return frame
+
+
+def _with_pyarrow(work: Callable[[], Any]) -> Any:
+    """Raises SpillwayError where pyarrow is not installed."""
+    try:
+        return work()
+    except ImportError as error:
+        raise SpillwayError(
+            "Parquet files need pyarrow, which is not installed: pip install 'spillway[frames]', or write .csv."
+        ) from error
