@@ -83,17 +83,16 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "models":
-        import spillway.models  # binds the name in this module
+        import spillway.models
 
-        return globals()[name]
+        return spillway.models
     if name == "SpillwayError":
-        from spillway.errors import SpillwayError as value
-    else:
-        import spillway.frames
+        from spillway import errors
 
-        value = getattr(spillway.frames, name)
-    globals()[name] = value
-    return value
+        return errors.SpillwayError
+    from spillway import frames
+
+    return getattr(frames, name)
 
 
 def __dir__() -> list[str]:

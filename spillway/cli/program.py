@@ -12,7 +12,6 @@ from spillway.cli import (
     compare,
     cost,
     drive,
-    export,
     fill,
     lint,
     precondition,
@@ -78,6 +77,7 @@ def spillway() -> None:
 for command in (
     run.run_command,
     run.report_command,
+    run.export_command,
     steady.steady_command,
     compare.compare_command,
     cost.cost_command,
@@ -85,7 +85,6 @@ for command in (
     sustain.sustain_command,
     repeat.repeat_command,
     suite.suite_command,
-    export.export_command,
     lint.lint_command,
     precondition.precondition_command,
     profile.profile_command,

@@ -12,6 +12,7 @@ charts.py      a report's charts as objects that a notebook shows
 compared.py    arms held against each other, with intervals
 simulators.py  the simulators as functions, and a table of many calls
 commands.py    runs a plan, profiles a drive
+keywords.py    errors that name keywords where the command's name flags
 
 pandas and pyarrow are an extra, `frames`; without them a SpillwayError says how they are installed.
 """

@@ -13,6 +13,7 @@ from spillway.errors import SpillwayError
 from spillway.quantity import nearest
 
 if TYPE_CHECKING:
+    from spillway.profile.compare import Comparison
     from spillway.profile.document import Profile
     from spillway.report.panels import Panel
     from spillway.rundir.directory import ArmRecord, RunRecord
@@ -56,9 +57,10 @@ class Charts(Mapping[str, Chart]):
     """Charts by name, such as ``charts["throughput"]``; as a cell's result a notebook shows all of them."""
 
     def __init__(self, draw: Draw) -> None:
-        """Those that ``draw`` returns, which is called again for each that is shown."""
-        self._draw = draw
-        self._charts = {panel.key: Chart(panel.key, panel.title, panel.caption, draw) for panel in draw()}
+        """Those that ``draw`` returns. It is called again for each that is shown after the first."""
+        drawn: list[Sequence[Panel]] = [draw()]
+        self._draw: Draw = lambda: drawn.pop() if drawn else draw()
+        self._charts = {each.key: Chart(each.key, each.title, each.caption, self._draw) for each in drawn[0]}
 
     def __getitem__(self, key: str) -> Chart:
         """Raises SpillwayError where there is no such chart."""
@@ -114,11 +116,11 @@ def compared_charts(run: "RunRecord") -> "Sequence[Panel]":
     return comparison_panels(run.arms, outcomes, Clock(_seconds(run.arms)))
 
 
-def profile_charts(profile: "Profile") -> "Sequence[Panel]":
-    """Those of a profile's report."""
+def profile_charts(profile: "Profile", comparisons: "Sequence[Comparison]") -> "Sequence[Panel]":
+    """Those of a profile's report, with ``comparisons`` of models with it, as far as there are any."""
     from spillway.profile.panels import panels
 
-    return panels(profile)
+    return panels(profile, comparisons)
 
 
 def _seconds(arms: "Sequence[ArmRecord]") -> float:

@@ -11,6 +11,7 @@ from spillway.compare import compare, read_sides
 from spillway.compare import words as in_words
 from spillway.compare.verdicts import Comparison, Finding, Pair
 from spillway.errors import SpillwayError
+from spillway.frames.keywords import errors_name_keywords, in_keywords
 from spillway.frames.run import RunFrames
 from spillway.frames.tables import frame_of
 
@@ -24,6 +25,7 @@ COLUMNS = (
     *("difference", "difference_low", "difference_high", "p", "level", "verdict", "words", "basis"),
 )
 REFUSED = "not ranked"
+KEYWORDS = {"metric": "metrics"}  # where a flag has another name
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,7 +74,7 @@ class ComparisonFrames:
     def _rows(self, pair: Pair) -> list[Row]:
         names = {"a": self._name(pair.a), "b": self._name(pair.b)}
         if pair.refused:
-            return [names | {"verdict": REFUSED, "words": pair.refused}]
+            return [names | {"verdict": REFUSED, "words": in_keywords(pair.refused, KEYWORDS)}]
         basis = in_words.basis(pair)
         return [names | self._row(finding, pair) | {"basis": basis} for finding in pair.findings]
 
@@ -128,7 +130,8 @@ def compare_arms(
     words = [str(each.path if isinstance(each, RunFrames) else each) for each in runs]
     if not words:
         raise SpillwayError("compare_arms takes a run with several arms, or several runs: name one.")
-    found = compare(read_sides(words), metrics, anyway, varies)
-    if all(pair.refused for pair in found.pairs):
-        raise SpillwayError(found.pairs[0].refused)
+    with errors_name_keywords(KEYWORDS):
+        found = compare(read_sides(words), metrics, anyway, varies)
+        if all(pair.refused for pair in found.pairs):
+            raise SpillwayError(found.pairs[0].refused)
     return ComparisonFrames(found)

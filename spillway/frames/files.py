@@ -6,10 +6,10 @@ What was written is read back the same from both: of CSV, dtypes follow from the
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from spillway.errors import SpillwayError
-from spillway.frames.tables import FIGURE, TEXT, dtype_of, pandas, typed
+from spillway.frames.tables import pandas, typed
 from spillway.rundir.stage import explained
 
 if TYPE_CHECKING:
@@ -34,11 +34,12 @@ def write_frame(frame: "pd.DataFrame", path: str | Path, *, key: str = "path") -
     partial = target.with_name(f".{target.name}.partial")
     with explained(target, key):
         try:
-            if is_parquet:
-                _with_pyarrow(lambda: frame.to_parquet(partial, engine="pyarrow", index=False))
-            else:
-                frame.to_csv(partial, index=False, lineterminator="\n")
-            with partial.open("rb+") as file:
+            with partial.open("wb") as file:
+                if is_parquet:
+                    _with_pyarrow(lambda: frame.to_parquet(file, engine="pyarrow", index=False))
+                else:  # each letter of the line's end puts a text that has it into quotes
+                    frame.to_csv(file, index=False, lineterminator="\r\n")
+                file.flush()
                 os.fsync(file.fileno())
             partial.rename(target)
         finally:
@@ -52,9 +53,9 @@ def read_frame(path: str | Path) -> "pd.DataFrame":
     source = Path(path)
     is_parquet = check_ending(source) == ".parquet"
     try:
-        if is_parquet:
-            return typed(_with_pyarrow(lambda: pandas().read_parquet(source, engine="pyarrow")))
-        return typed(_read_csv(source))
+        with source.open("rb") as file:
+            frame = _with_pyarrow(lambda: pandas().read_parquet(file, engine="pyarrow")) if is_parquet else _csv(file)
+        return typed(frame)
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise SpillwayError(f"{source}: the file cannot be read: {why}; `spillway export` writes one.") from error
@@ -63,16 +64,13 @@ def read_frame(path: str | Path) -> "pd.DataFrame":
         raise SpillwayError(f"{source}: this is no data frame in a {source.suffix} file ({first}).") from error
 
 
-def _read_csv(source: Path) -> "pd.DataFrame":
-    with source.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
-        if file.read() != b"\n":  # pandas would fill the rest of the line with what is not known
-            raise ValueError("it was cut off in its last line")
-    names = pandas().read_csv(source, nrows=0).columns
-    dtypes = {name: FIGURE if dtype_of(name) == FIGURE else TEXT for name in names}
-    frame: pd.DataFrame = pandas().read_csv(
-        source, dtype=dtypes, keep_default_na=False, na_values=[""], float_precision="round_trip"
-    )
+def _csv(file: IO[bytes]) -> "pd.DataFrame":
+    """All cells as texts. Raises ValueError for a file that does not end with a line."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
+    if file.read() != b"\n":  # pandas would fill the rest of the line with what is not known
+        raise ValueError("it was cut off in its last line")
+    file.seek(0)
+    frame: pd.DataFrame = pandas().read_csv(file, dtype=str, keep_default_na=False)
     return frame
 
 

@@ -1,10 +1,13 @@
 """A profile directory as data frames: what was measured, the parameters with their 95 % intervals, how models fit."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spillway.errors import SpillwayError
 from spillway.frames.tables import frame_of
 from spillway.profile.document import Estimate, Mqssd, Pio, Profile
 from spillway.profile.document import read_profile as read_record
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from spillway.frames.charts import Charts
+    from spillway.profile.compare import Comparison
 
 Row = dict[str, Any]
 
@@ -63,9 +67,9 @@ class ProfileFrames:
     def model_errors(self) -> "pd.DataFrame":
         """A row for each model: the median of its error of throughput over all k and r, as a share, of writes, of reads
         and of both. Raises SpillwayError where too little was measured to calibrate a model."""
-        from spillway.profile import compare
+        from spillway.profile.compare import MODELS, STRONGER, medians
 
-        found = compare.medians(compare.compare(self.record), (*compare.MODELS, compare.STRONGER))
+        found = medians(self._comparisons, (*MODELS, STRONGER))
         rows = [{"model": model} | {f"error_{op}": error for op, error in of.items()} for model, of in found.items()]
         return frame_of(rows, ("model", "error_write", "error_read", "error_all"))
 
@@ -74,11 +78,23 @@ class ProfileFrames:
         """The names of the tables, the one that is exported first."""
         return ("samples", "latency", "pio", "mqssd", "model_errors")
 
-    def charts(self) -> "Charts":
-        """The report's charts."""
+    def charts(self, *, with_models: bool = True) -> "Charts":
+        """The report's charts; ``with_models`` false leaves out those of MQSSD and its rivals, to fit which takes
+        seconds."""
         from spillway.frames.charts import Charts, profile_charts
 
-        return Charts(lambda: profile_charts(self.record))
+        comparisons: Sequence[Comparison] = []
+        if with_models:
+            with suppress(SpillwayError):  # too few points to calibrate the models
+                comparisons = self._comparisons
+        return Charts(lambda: profile_charts(self.record, comparisons))
+
+    @cached_property
+    def _comparisons(self) -> "Sequence[Comparison]":
+        """Of the models with what was measured, which takes seconds."""
+        from spillway.profile.compare import compare
+
+        return compare(self.record)
 
     def __repr__(self) -> str:
         """In words."""

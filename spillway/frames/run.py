@@ -12,7 +12,7 @@ from spillway.frames.figures import Row, figures_row
 from spillway.frames.tables import flattened, frame_of
 from spillway.quantity import nearest
 from spillway.run.summary import standing_throughout
-from spillway.rundir.directory import ArmRecord, RunRecord
+from spillway.rundir.directory import ArmRecord, RunRecord, check_not_cut_off, whole_directories
 from spillway.rundir.directory import read_run as read_record
 from spillway.rundir.samples import STALL_COLUMNS
 
@@ -160,5 +160,9 @@ def _event(event: Row) -> Row:
 def read_run(path: str | Path) -> RunFrames:
     """A run directory as `spillway run` leaves it. Raises SpillwayError where ``path`` is none, where a file of it is
     missing, damaged or cut off, and where the run was refused before it measured anything."""
-    read_whole(Path(path))
-    return RunFrames(read_record(Path(path)))
+    directory = Path(path)
+    whole = read_whole(directory)
+    for arm in [] if whole.manifest.get("failure") else whole.arms:
+        for each in whole_directories(arm.summary):
+            check_not_cut_off(directory / each)
+    return RunFrames(read_record(directory))

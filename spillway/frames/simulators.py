@@ -8,14 +8,13 @@ Both run in virtual time in a process of their own, and the same arguments give 
 """
 
 import itertools
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spillway.errors import Interrupted, RunFailed, SpillwayError
 from spillway.figures.amplification import amplification, nand_total
+from spillway.frames.keywords import errors_name_keywords
 from spillway.frames.tables import flattened, frame_of
 from spillway.native.process import run_native
 from spillway.quantity import nearest, parse_size
@@ -32,6 +31,7 @@ _AS_TEXT = (
     *("page_bytes", "mapping_unit", "capacity", "spare_factor", "op", "write_cache", "mapping_cache", "bs", "fill"),
     "range",
 )
+KEYWORDS = {"set": "settings"}  # where a flag has another name
 _DRIVE = tuple(DriveChoice.__dataclass_fields__)
 _WORK = tuple(WorkChoice.__dataclass_fields__)
 
@@ -48,7 +48,7 @@ def simulate_drive(*, seed: int = 1, **keywords: Any) -> Document:
     """
     _check_known(keywords, (*_DRIVE, *_WORK), "simulate_drive")
     drive = DriveChoice(**_given(keywords, _DRIVE))
-    with _errors_name_keywords():
+    with errors_name_keywords(KEYWORDS):
         request = simulate.simulate_request(drive, WorkChoice(**_given(keywords, _WORK)), seed)
         with simulate.errors_name_flags(drive):
             result = _whole("ssd-simulate", request)
@@ -82,17 +82,6 @@ def _check_known(keywords: Document, known: Sequence[str], function: str) -> Non
     for name in keywords:
         if name not in known:
             raise SpillwayError(f"{function} has no keyword {name!r}{nearest(name, known)}")
-
-
-@contextmanager
-def _errors_name_keywords() -> Iterator[None]:
-    """What is said about flags is said of the keywords that stand for them."""
-    try:
-        yield
-    except SpillwayError as error:
-        sentence = re.sub(r"(?<![\w-])--set\b", "settings", str(error))
-        sentence = re.sub(r"(?<![\w-])--([a-z][a-z-]*)", lambda flag: flag[1].replace("-", "_"), sentence)
-        raise type(error)(sentence) from error
 
 
 def _whole(command: str, request: Document) -> Document:
@@ -145,7 +134,7 @@ def simulate_lsm(
     _check_known(keywords, known, "simulate_lsm")
     given = {name: parse_size(value, name) if name in _SIZES else value for name, value in keywords.items()}
     drive = DriveChoice(**_given(keywords, _LSM_DRIVE))
-    with _errors_name_keywords():
+    with errors_name_keywords(KEYWORDS):
         work = WorkChoice(**_given(keywords, _INITIAL))
         request = {
             "seed": seed,

@@ -101,7 +101,7 @@ class SweepFrames:
         """Its cells, as a notebook shows them."""
         from html import escape
 
-        of_axes = [name for name in self.cells if "." in name]
+        of_axes = [str(name) for name in self.cells if "." in str(name)]
         shown = ("arm", *of_axes, "state", "why", "throughput_ops_s", "wa_app", "wa_device", "wa_total", "steady")
         table = self.cells[[name for name in shown if name in self.cells]].to_html(index=False, na_rep="–")
         return f"<p>{escape(repr(self))}</p>{table}"

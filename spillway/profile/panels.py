@@ -28,9 +28,10 @@ K_TICKS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 MODEL_COLOURS = {"DAM": style.GREY, "PDAM": style.GREEN, "Affine": style.VIOLET, "PIO": style.TEAL}
 
 
-def panels(profile: Profile) -> list[Panel]:
-    """Every panel that the profile has data for, in the order of the page."""
-    return [*_pio(profile), *_mqssd(profile), *_mixes(profile)]
+def panels(profile: Profile, comparisons: Sequence[Comparison] | None = None) -> list[Panel]:
+    """Every panel that the profile has data for, in the order of the page. ``comparisons`` are those of
+    ``compare(profile)``, which takes seconds, where they are known."""
+    return [*_pio(profile), *_mqssd(profile, comparisons), *_mixes(profile)]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -137,11 +138,13 @@ def _estimates(plot: Figure, x: Sequence[float], estimates: Sequence[Estimate], 
 # MQSSD
 
 
-def _mqssd(profile: Profile) -> list[Panel]:
+def _mqssd(profile: Profile, known: Sequence[Comparison] | None) -> list[Panel]:
     try:
-        comparisons = compare(profile)
+        comparisons = compare(profile) if known is None else known
     except SpillwayError:
-        return []  # too few points to calibrate the models: the table says what is known
+        comparisons = []  # too few points to calibrate the models: the table says what is known
+    if not comparisons:
+        return []
     found = [_throughput(profile, c) for c in comparisons]
     found += [_costs(profile, comparisons, part) for part in ("setup", "page")]
     return found + [_rivals(profile, c) for c in comparisons]

@@ -44,8 +44,9 @@ def profile_target(
     budget_s: float,
     mixed: bool = False,
     watch: Watch | None = None,
+    with_report: bool = True,
 ) -> Finished:
-    """Profiles ``target`` and leaves the directory ``out`` with its report.
+    """Profiles ``target`` and leaves the directory ``out``, with its report unless that is not wanted.
 
     Raises SpillwayError, and leaves nothing, when the target or the budget is refused.
     """
@@ -62,12 +63,15 @@ def profile_target(
         )
         profile = _profile(target, measured, _conditions(target, measured, seed, command, started))
         write_profile(profile, stage)
-        from spillway.profile.page import (
-            write_profile_report,  # the chart library takes longer to import than a preset takes
-        )
-
-        write_profile_report(profile, stage / "report.html")
+        if with_report:
+            _write_report(profile, stage / "report.html")
     return Finished(profile, out)
+
+
+def _write_report(profile: Profile, target: Path) -> None:
+    from spillway.profile.page import write_profile_report  # the chart library takes long to import
+
+    write_profile_report(profile, target)
 
 
 @dataclass(frozen=True)

@@ -77,9 +77,10 @@ def execute(
     place: Path = kept.PLACE,
     *,
     records_refusal: bool = False,
+    with_report: bool = True,
 ) -> Finished:
-    """Runs ``plan`` and leaves the run directory ``out``, with its report. ``place``: where kept states lie unless the
-    plan says.
+    """Runs ``plan`` and leaves the run directory ``out``, with its report unless that is not wanted. ``place``: where
+    kept states lie unless the plan says.
 
     A Ctrl-C leaves it marked incomplete; a run that fails under way leaves it with the reason. A failure ends the
     plan, except in a sweep: there the failed run is recorded with its reason and the other points run. A preparation
@@ -110,7 +111,8 @@ def execute(
             unwritten = error
     if unwritten is not None:
         raise type(unwritten)(f"{unwritten} What was measured is in {out}, without its figures.") from unwritten
-    _write_report(out)  # in its place by now: whatever becomes of the report, what was measured is safe
+    if with_report:
+        _write_report(out)  # in its place by now: whatever becomes of the report, what was measured is safe
     _seal(out, progress)
     failure, code = _failure(plan, progress), _exit_code(progress)
     return Finished(out, summary, failure, progress.interrupted, code, _only_filled(progress))

@@ -4,6 +4,7 @@ import gc
 import html
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Generator
@@ -167,6 +168,35 @@ def made(fake: Fake, plan_file: Path, invoke: Invoke, tmp_path: Path, monkeypatc
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("spillway.run.execute._write_report", lambda rundir: None)  # takes longer than all else
     return Made(invoke, plan_file)
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two arms with two repetitions by the fake native side, made once; tests change copies of it."""
+    from compared_runs import ARMS
+
+    from spillway.frames import run_plan
+
+    directory = tmp_path_factory.mktemp("template")
+    native = directory / "spillway-native"
+    native.write_text(start_of_fake())
+    native.chmod(0o755)
+    (directory / "presets").mkdir()
+    (directory / "presets" / "tiny.toml").write_text(PRESET)
+    (directory / "small.toml").write_text(PLAN + ARMS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPILLWAY_NATIVE", str(native))
+        patch.setenv("SPILLWAY_PRESETS", str(directory / "presets"))
+        patch.setenv("FAKE_MODE", "ok")
+        settings = {"repetitions": 2}
+        return run_plan(directory / "small.toml", directory / "run", settings=settings, with_report=False).path
+
+
+@pytest.fixture
+def run_directory(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, ``run`` in the current directory."""
+    monkeypatch.chdir(tmp_path)
+    return Path(shutil.copytree(template, "run"))
 
 
 @pytest.fixture

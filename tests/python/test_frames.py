@@ -36,8 +36,8 @@ def rows_of(run: Path, arm: str) -> list[dict[str, str]]:
 # A run
 
 
-def test_samples_are_those_of_the_files(made: Made) -> None:
-    run = spillway.read_run(made.run("run", repetitions=2))
+def test_samples_are_those_of_the_files(run_directory: Path) -> None:
+    run = spillway.read_run(run_directory)
     samples = run.samples
     assert list(samples.columns[:2]) == ["arm", "repetition"]
     written = {("old", 1): "old", ("old", 2): "old-r2", ("new", 1): "new", ("new", 2): "new-r2"}
@@ -70,8 +70,7 @@ def test_arms_are_those_of_the_summary(made: Made) -> None:
         assert row.standing.startswith(figures["standing"]["words"])
 
 
-def test_repetitions_phases_and_stalls(made: Made) -> None:
-    made.run("run", repetitions=2)
+def test_repetitions_phases_and_stalls(run_directory: Path) -> None:
     run = spillway.read_run("run")
     summary = json.loads(Path("run/summary.json").read_text())["arms"]
     of_new = run.repetitions[run.repetitions.arm == "new"]
@@ -88,15 +87,15 @@ def test_repetitions_phases_and_stalls(made: Made) -> None:
     assert ours.duration_s.tolist() == [float(each["duration_s"]) for each in stalls]
 
 
-def test_every_column_of_arms_is_in_the_page_and_the_other_way_round(made: Made) -> None:
+def test_every_column_of_arms_is_in_the_page_and_the_other_way_round(run_directory: Path) -> None:
     page = (ROOT / "docs" / "NOTEBOOKS.md").read_text()
     table = page[page.index("`arms` has these columns") : page.index("## Files")]
     named = set(
         re.findall(r"`([a-z_0-9A-Z]+)`", "\n".join(line.split("|")[1] for line in table.splitlines() if "|" in line))
     )
     kinds = {f"{kind}latency_NAME_us" for kind in ("", "read_", "write_")}
-    frame = spillway.read_run(made.run("run", repetitions=1)).arms
-    ours = {re.sub(r"latency_(mean|p50|p99|p99_9|max)_us", "latency_NAME_us", name) for name in frame}
+    frame = spillway.read_run(run_directory).arms
+    ours = {re.sub(r"latency_(mean|p50|p99|p99_9|max)_us", "latency_NAME_us", str(name)) for name in frame}
     by_cause = {name for name in ours if re.match(r"(host_bytes_written|nand_bytes_programmed|stall_s)_", name)}
     assert kinds <= named
     assert named - {"spill_NAME"} == ours - by_cause - {"arm", "repetitions", "steady_repetitions"}
@@ -165,8 +164,8 @@ def test_a_run_that_was_refused_has_no_frame(made: Made, fake: Fake, invoke: Inv
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_run_is_refused_in_one_sentence(damage: str, made: Made) -> None:
-    run = made.run("run", repetitions=2)
+def test_a_damaged_run_is_refused_in_one_sentence(damage: str, run_directory: Path) -> None:
+    run = run_directory
     spoil, sentence = DAMAGE[damage]
     spoil(run)
     if damage == "a damaged plan":
@@ -179,8 +178,8 @@ def test_a_damaged_run_is_refused_in_one_sentence(damage: str, made: Made) -> No
 
 
 @pytest.mark.parametrize("cut", CUTS)
-def test_samples_that_end_early_are_refused(cut: str, made: Made) -> None:
-    run = made.run("run", repetitions=2)
+def test_samples_that_end_early_are_refused(cut: str, run_directory: Path) -> None:
+    run = run_directory
     samples = run / "arms/new-r2/samples.csv"
     samples.write_bytes(CUTS[cut](samples.read_bytes()))
     with pytest.raises(SpillwayError, match=re.escape(str(samples))) as refused:
@@ -241,8 +240,8 @@ def test_a_column_has_one_dtype_whatever_is_in_it() -> None:
             assert frame[name].isna().sum() == sum(cell in (None, "") for cell in cells)
 
 
-def test_every_column_of_a_run_has_a_dtype_of_its_name_with_data_and_without(made: Made) -> None:
-    run = spillway.read_run(made.run("run", repetitions=1))
+def test_every_column_of_a_run_has_a_dtype_of_its_name_with_data_and_without(run_directory: Path) -> None:
+    run = spillway.read_run(run_directory)
     for table in run.tables:
         frame = getattr(run, table)
         empty = typed(frame.iloc[:0])
@@ -263,9 +262,9 @@ def test_texts_of_every_table_are_known_by_their_names(made: Made) -> None:
         assert {name for name in texts if dtype_of(name) != "string"} == set(), table
 
 
-def test_names_end_in_units(made: Made) -> None:
+def test_names_end_in_units(run_directory: Path) -> None:
     """What is counted in a unit says so; what has none is a ratio, a share, a count or words."""
-    run = spillway.read_run(made.run("run", repetitions=1))
+    run = spillway.read_run(run_directory)
     for table in run.tables:
         for name in getattr(run, table):
             assert not re.search(r"(seconds|micros|_us_|_ms_)", str(name).replace("zero_seconds", "")), (table, name)
@@ -377,7 +376,7 @@ def test_a_suite_that_is_not_whole_says_what_there_is(fake: Fake, suite: Path, t
 def sweep_of(made: Made, fake: Fake, invoke: Invoke) -> Path:
     """The directory of a sweep, with a cell that is done, one that failed with samples, one without, one not run."""
     out = Path("sweep")
-    cells = []
+    cells: list[dict[str, Any]] = []
     for number, state in enumerate(("done", "failed", "failed", "not run")):
         address, directory = f"{number:020x}", None
         if number < 2:
@@ -438,16 +437,18 @@ def test_a_suite_or_sweep_of_a_later_version_or_damaged_is_refused(file: str, ke
 # pandas itself
 
 
-def test_without_pandas_a_sentence_says_how_it_is_installed(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = spillway.read_run(made.run("run", repetitions=1))
+def test_without_pandas_a_sentence_says_how_it_is_installed(
+    run_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = spillway.read_run(run_directory)
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(SpillwayError, match=r"need pandas, which is not installed: pip install 'spillway\[frames\]'"):
         _ = run.arms
 
 
-def test_frames_can_be_calculated_with(made: Made) -> None:
+def test_frames_can_be_calculated_with(run_directory: Path) -> None:
     """Nullable columns go through numpy, pandas and the models as plain numbers do."""
-    run = spillway.read_run(made.run("run", repetitions=1))
+    run = spillway.read_run(run_directory)
     samples = run.samples
     rates = samples.host_bytes_written / samples.dt_s
     assert float(rates.sum()) > 0

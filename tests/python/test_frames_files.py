@@ -1,7 +1,9 @@
 """Data frames in Parquet and CSV files: the same when they are read back, and what is refused. `spillway export`."""
 
+import json
 import os
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,14 +29,23 @@ def assert_same(one: "pd.DataFrame", other: "pd.DataFrame") -> None:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_every_table_comes_back_the_same(ending: str, made: Made, tmp_path: Path) -> None:
-    run = spillway.read_run(made.run("run", SWEPT, 2))
+def test_every_table_comes_back_the_same(ending: str, run_directory: Path, tmp_path: Path) -> None:
+    event = {"t_s": 0.5, "name": "spill.divert_begin", "figures": {"bytes": 4.0, "duration_s": 0.1}, "message": ""}
+    (run_directory / "arms/new/events.json").write_text(json.dumps([event, event | {"figures": {}}]))
+    run = spillway.read_run(run_directory)
+    assert run.events.duration_s.isna().tolist() == [False, True]
     for table in run.tables:
         frame = getattr(run, table)
         assert len(frame), table
         path = spillway.write_frame(frame, tmp_path / f"{table}{ending}")
         assert_same(spillway.read_frame(path), frame)
         assert [each.name for each in tmp_path.glob(".*.partial")] == []
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_axes_of_a_sweep_come_back_the_same(ending: str, made: Made, tmp_path: Path) -> None:
+    arms = spillway.read_run(made.run("run", SWEPT, 1)).arms
+    assert_same(spillway.read_frame(spillway.write_frame(arms, tmp_path / f"arms{ending}")), arms)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -57,8 +68,8 @@ def test_hard_values_come_back_the_same(ending: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_table_without_rows_comes_back_with_its_columns(ending: str, made: Made, tmp_path: Path) -> None:
-    run = spillway.read_run(made.run("run", repetitions=1))
+def test_a_table_without_rows_comes_back_with_its_columns(ending: str, run_directory: Path, tmp_path: Path) -> None:
+    run = spillway.read_run(run_directory)
     frame = run.samples.iloc[:0]
     assert_same(spillway.read_frame(spillway.write_frame(frame, tmp_path / f"none{ending}")), frame)
 
@@ -126,8 +137,8 @@ def test_without_pyarrow_csv_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_export_writes_the_table_that_is_named(ending: str, made: Made, invoke: Invoke) -> None:
-    made.run("run", repetitions=2)
+@pytest.mark.usefixtures("run_directory")
+def test_export_writes_the_table_that_is_named(ending: str, invoke: Invoke) -> None:
     run = spillway.read_run("run")
     ended = invoke("export", "run", "--to", f"out{ending}")
     assert (ended.code, ended.err) == (0, "")
@@ -158,9 +169,10 @@ def test_export_writes_the_table_that_is_named(ending: str, made: Made, invoke: 
         (["cut", "--to", "x.csv"], "cut/arms/new-r2/samples.csv: the file was cut off"),
     ],
 )
-def test_bad_input_is_one_sentence_and_exit_code_2(words: list[str], says: str, made: Made, invoke: Invoke) -> None:
-    for name in ("run", "cut"):
-        made.run(name, repetitions=2)
+def test_bad_input_is_one_sentence_and_exit_code_2(
+    words: list[str], says: str, run_directory: Path, invoke: Invoke
+) -> None:
+    shutil.copytree(run_directory, "cut")
     Path("other").mkdir()
     samples = Path("cut/arms/new-r2/samples.csv")
     samples.write_bytes(samples.read_bytes()[:-30])

@@ -92,7 +92,7 @@ def test_a_simulation_that_was_ended_early_is_no_result(fake: Fake, monkeypatch:
 def test_the_same_keywords_give_the_same_figures(real_native: Path) -> None:
     def once(seed: int) -> dict[str, Any]:
         found = spillway.simulate_drive(preset="quickstart", capacity="512MiB", workload="randwrite", seed=seed)
-        return {name: value for name, value in found.items() if name not in ("cpu_seconds", "peak_rss_bytes")}
+        return {name: value for name, value in found.items() if "cpu_seconds" not in name and name != "peak_rss_bytes"}
 
     assert once(1) == once(1) != once(2)
 
@@ -219,7 +219,7 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[spillway.Profi
         native.chmod(0o755)
         patch.setenv("SPILLWAY_NATIVE", str(native))
         patch.setenv("FAKE_MODE", "ok")
-        yield spillway.profile_drive(PRESET, directory / "p")
+        yield spillway.profile_drive(PRESET, directory / "p", with_report=False)
 
 
 def test_a_profile_has_its_parameters_with_their_intervals(profile: spillway.ProfileFrames) -> None:
@@ -271,16 +271,15 @@ def test_a_target_that_is_refused_leaves_nothing(fake: Fake, plan_file: Path, tm
 # Charts
 
 
-def test_charts_are_those_of_the_report(made: Made, profile: spillway.ProfileFrames) -> None:
-    run = spillway.read_run(made.run("run", repetitions=1))
+def test_charts_are_those_of_the_report(run_directory: Path, made: Made, profile: spillway.ProfileFrames) -> None:
+    run = spillway.read_run(run_directory)
     compared, own = run.charts(), run.charts("new")
     assert {"throughput", "stalls"} <= set(compared)
     assert {"throughput", "write-latency", "bandwidth", "wa-cumulative"} <= set(own)
     assert own["throughput"].title == "Throughput and stalls"
     assert own["throughput"].figure is not own["throughput"].figure, "one that is shown belongs to a document"
     assert len(spillway.read_run(made.run("one", PLAN, 1)).charts()) == len(own)
-    assert "sweep" not in own
-    assert any(key.startswith("wa-app") for key in spillway.read_run(made.run("swept", SWEPT, 1)).charts())
+    assert any("wa-app" in key for key in spillway.read_run(made.run("swept", SWEPT, 1)).charts())
     assert len(profile.charts()) > 5
     with pytest.raises(SpillwayError, match="there is no chart 'throughputs'; did you mean 'throughput'") as refused:
         own["throughputs"]
@@ -290,30 +289,29 @@ def test_charts_are_those_of_the_report(made: Made, profile: spillway.ProfileFra
 
 
 @pytest.mark.browser
-def test_a_chart_draws_itself_in_the_frame_of_a_notebook(made: Made, tmp_path: Path) -> None:
-    run = spillway.read_run(made.run("run", repetitions=1))
-    chart = run.charts("new")["throughput"]
-    for number, shown in enumerate((chart, chart, run.charts())):
-        page = tmp_path / f"{number}.html"
-        page.write_text(f"<!doctype html><title>x</title><body>{shown._repr_html_()}</body>")
-        visited = visit(page, "--dump-dom")
-        assert complaints(visited.console) == []
-        page.write_text(shown.html())
-        visited = visit(page, "--dump-dom")
-        assert complaints(visited.console) == []
-        assert "<canvas" in visited.output or "bk-Figure" in visited.output
-        assert 'src="http' not in visited.output
+def test_a_chart_draws_itself_in_the_frame_of_a_notebook(run_directory: Path, tmp_path: Path) -> None:
+    run = spillway.read_run(run_directory)
+    chart, compared = run.charts("new")["throughput"], run.charts()
+    cells = [shown._repr_html_() for shown in (chart, chart, compared)]
+    page = tmp_path / "notebook.html"
+    page.write_text(f"<!doctype html><title>x</title><body>{''.join(cells)}</body>")
+    assert complaints(visit(page, "--dump-dom").console) == []
+    page.write_text(chart.html())
+    visited = visit(page, "--dump-dom")
+    assert complaints(visited.console) == []
+    assert "bk-Figure" in visited.output
+    assert "Operations finished each second" in visited.output
 
 
 def test_what_a_notebook_shows_of_each(
-    made: Made, profile: spillway.ProfileFrames, fake: Fake, suite: Path, invoke: Invoke
+    run_directory: Path, profile: spillway.ProfileFrames, fake: Fake, suite: Path, invoke: Invoke
 ) -> None:
-    run = spillway.read_run(made.run("run", repetitions=2))
+    run = spillway.read_run(run_directory)
     assert "2 arms, complete" in repr(run)
     assert "<table" in run._repr_html_()
     compared = spillway.compare_arms(run)
     assert "old" in compared._repr_html_()
     assert "not told apart" in compared._repr_html_() or "faster" in compared._repr_html_()
-    assert "mqsim-default" in profile._repr_html_()
+    assert "Know thy device" in profile._repr_html_()
     assert invoke("suite", suite, "--out", "out").code == 0
     assert "2 of 2 plans done" in spillway.read_suite("out")._repr_html_()

@@ -14,12 +14,16 @@ from conftest import ROOT
 TUTORIAL = ROOT / "docs" / "tutorial.ipynb"
 
 
+def read_tutorial() -> Any:
+    return nbformat.read(TUTORIAL, as_version=4)  # type: ignore[no-untyped-call]
+
+
 def cells(notebook: Any, kind: str) -> list[Any]:
     return [cell for cell in notebook.cells if cell.cell_type == kind]
 
 
 def test_it_is_kept_without_outputs() -> None:
-    notebook = nbformat.read(TUTORIAL, as_version=4)
+    notebook = read_tutorial()
     nbformat.validate(notebook)
     for cell in cells(notebook, "code"):
         assert (cell.outputs, cell.execution_count) == ([], None)
@@ -29,7 +33,7 @@ def test_it_is_kept_without_outputs() -> None:
 
 
 def test_its_links_lead_somewhere() -> None:
-    notebook = nbformat.read(TUTORIAL, as_version=4)
+    notebook = read_tutorial()
     targets = [target for cell in cells(notebook, "markdown") for target in re.findall(r"\]\(([^)]+)\)", cell.source)]
     assert targets
     assert [target for target in targets if not (TUTORIAL.parent / target).exists()] == []
@@ -43,7 +47,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Any:
         patch.delenv("FAKE_MODE", raising=False)
         patch.setenv("IPYTHONDIR", str(place / ".ipython"))
         patch.setenv("JUPYTER_RUNTIME_DIR", str(place / ".jupyter"))
-        notebook = nbformat.read(TUTORIAL, as_version=4)
+        notebook = read_tutorial()
         (place / "here").mkdir()
         client = nbclient.NotebookClient(
             notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(place / "here")}}
@@ -66,13 +70,13 @@ def text_of(output: Any) -> str:
 def test_it_runs_and_answers(executed: tuple[Path, Any]) -> None:
     place, notebook = executed
     assert (place / "runs/my-drive/profile.toml").is_file()
-    assert (place / "runs/memtables/summary.json").is_file()
+    assert (place / "runs/layouts/summary.json").is_file()
     (said,) = outputs(notebook, "better: {better.verdict}")
-    assert re.fullmatch(r"wa_total: 0\.\d\d times \(0\.\d\d to 0\.\d\d\), better: 4 MiB memtables\n", text_of(said))
+    assert re.fullmatch(r"wa_total: 0\.\d\d times \(0\.\d\d to 0\.\d\d\), better: blob files\n", text_of(said))
     (same,) = outputs(notebook, "read_frame")
     assert text_of(same) == "True"
     (error,) = outputs(notebook, "SpillwayError")
-    assert text_of(error).startswith("runs/memtable: there is no such run directory")
+    assert text_of(error).startswith("runs/layout: there is no such run directory")
 
 
 @pytest.mark.native
