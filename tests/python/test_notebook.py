@@ -50,7 +50,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Any:
         notebook = read_tutorial()
         (place / "here").mkdir()
         client = nbclient.NotebookClient(
-            notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(place / "here")}}
+            notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(place / "here")}}
         )
         client.execute()
     return place / "here", notebook
