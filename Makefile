@@ -34,7 +34,7 @@ test:
 
 #: make long      the tests of tens of seconds each that `make test` leaves out
 long:
-	@scripts/setup.sh test
+	@scripts/setup.sh long
 	.venv/bin/python -m pytest --numprocesses $(JOBS) --dist loadfile -m long
 
 #: make readme    every command of README.md as it is written, those of minutes too

@@ -2,6 +2,7 @@
 # Makes .venv and installs the Python package into it, in place.
 #   scripts/python.sh        what a run needs
 #   scripts/python.sh dev    and what tests and lint need
+#   scripts/python.sh long   and what the tests of `make long` need
 # Does nothing, quickly, while pyproject.toml, the interpreter and the directory are those of the last time.
 set -eu
 cd "$(dirname "$0")/.."
@@ -28,7 +29,8 @@ if [ -x .venv/bin/python ] && [ -f $stamp ]; then
   # A checkout that was moved has scripts that point to the old place.
   key="$(cksum <pyproject.toml) $(.venv/bin/python -V 2>&1 || true) $PWD"
   case "$(cat $stamp)" in
-    "$key dev") exit 0 ;;
+    "$key long") exit 0 ;;
+    "$key dev") [ "$extras" = long ] || exit 0 ;;
     "$key ") [ -n "$extras" ] || exit 0 ;;
     *" $PWD "*) ;;
     *) rm -rf .venv ;;
@@ -47,8 +49,11 @@ fi
 
 echo "Installing the Python package into .venv"
 rm -f $stamp
-target=.
-[ -z "$extras" ] || target=".[$extras]"
+case $extras in
+  "") target=. ;;
+  long) target=".[dev,ray]" ;;
+  *) target=".[$extras]" ;;
+esac
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --config-settings=wheel.cmake=false --editable "$target" ||
   fail "pip could not install the package; its own message is above."
 echo "$(cksum <pyproject.toml) $(.venv/bin/python -V 2>&1) $PWD $extras" >$stamp

@@ -3,6 +3,7 @@
 #   scripts/setup.sh        what `make demo` needs
 #   scripts/setup.sh accelerate  what `spillway accelerate` needs
 #   scripts/setup.sh test   and what the tests and benchmarks need
+#   scripts/setup.sh long   and what the tests of `make long` need
 #   scripts/setup.sh configure  packages for tests and lint, and a configured build; neither .venv nor anything built
 set -eu
 cd "$(dirname "$0")"
@@ -23,12 +24,17 @@ case ${1:-} in
     ./python.sh dev
     ./native.sh all
     ;;
+  long)
+    ./packages.sh build test
+    ./python.sh long
+    ./native.sh all
+    ;;
   configure)
     ./packages.sh build test lint headers
     ./native.sh configure
     ;;
   *)
-    echo "setup: '$1' is not a purpose; take none, accelerate, test, or configure." >&2
+    echo "setup: '$1' is not a purpose; take none, accelerate, test, long, or configure." >&2
     exit 2
     ;;
 esac

@@ -23,6 +23,7 @@ from spillway.cli import (
     steady,
     suite,
     sustain,
+    sweep,
 )
 from spillway.cli.models import lsm
 from spillway.errors import Interrupted, SpillwayError
@@ -85,6 +86,7 @@ for command in (
     sustain.sustain_command,
     repeat.repeat_command,
     suite.suite_command,
+    sweep.sweep_command,
     lint.lint_command,
     precondition.precondition_command,
     profile.profile_command,

@@ -1,0 +1,114 @@
+"""Cells as jobs of Slurm, by submitit; also of submitit's local executor, which needs no Slurm.
+
+A paced cell gets its machine for itself (``--exclusive``), any other the cores that it takes. The file system is shared
+by all machines of the cluster: submitit needs that too.
+"""
+
+import importlib.util
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from spillway.errors import SpillwayError
+from spillway.sweep.cell import Cell
+from spillway.sweep.order import Room
+from spillway.sweep.process import run_job
+
+FILES = "submitit"  # below the jobs of a sweep: what submitit writes
+MOST_QUEUED = 256  # jobs at once, where --jobs does not say. Source: guess
+MOST_MINUTES = 24 * 60  # of a job. Source: guess
+
+
+class SubmititFuture:
+    """A job of submitit."""
+
+    def __init__(self, job: Any) -> None:
+        """Of a job that was submitted."""
+        self._job = job
+        self._is_cancelled = False
+
+    def done(self) -> bool:
+        """Whether the job has ended."""
+        return bool(self._job.done())
+
+    def cancel(self) -> None:
+        """Cancels the job."""
+        if not self._is_cancelled:
+            self._is_cancelled = True
+            with suppress(OSError, subprocess.CalledProcessError):  # it has ended meanwhile
+                self._job.cancel()
+
+    def why(self) -> str:
+        """What the task returned; else the job's state."""
+        if self._job.paths.result_pickle.exists():
+            with suppress(Exception):  # whatever the task raised; submitit's own errors have no family
+                return str(self._job.result())
+        return f"its job {self._job.job_id} ended as {self._job.state}"
+
+
+class Submitit:
+    """Submits each cell as a job."""
+
+    def __init__(
+        self,
+        kind: str,
+        out: Path,
+        room: Room,
+        environment: Mapping[str, str],
+        parameters: Mapping[str, str | int] | None = None,
+    ) -> None:
+        """``kind``: "slurm" or "local". ``parameters``: of submitit's executor, for every job. Raises SpillwayError
+        where submitit is not installed, there is no Slurm, or a parameter is unknown."""
+        if importlib.util.find_spec("submitit") is None:
+            raise SpillwayError("--on slurm needs submitit, which is not installed: `pip install 'spillway[slurm]'`.")
+        import submitit
+
+        self.room, self._environment = room, dict(environment)
+        self._is_slurm = kind == "slurm"
+        self.poll_s, self.lag_s = (2.0, 60.0) if self._is_slurm else (0.1, 0.0)
+        self._parameters: dict[str, Any] = {"timeout_min": MOST_MINUTES, **(parameters or {})}
+        self._futures: list[SubmititFuture] = []
+        self._folder = out / "work" / FILES
+        try:
+            self._executor = (submitit.SlurmExecutor if self._is_slurm else submitit.LocalExecutor)(self._folder)
+            if self._is_slurm:
+                self._of_slurm(cores=1, paced=False)
+        except (RuntimeError, OSError) as error:
+            raise SpillwayError(f"--on slurm: this machine has no Slurm: {_first_line(error)}.") from error
+
+    def _of_slurm(self, *, cores: int, paced: bool) -> None:
+        own: dict[str, Any] = {"job_name": "spillway", "exclusive": True} if paced else {"job_name": "spillway"}
+        try:
+            self._executor.update_parameters(**(own | {"cpus_per_task": cores} | self._parameters))
+        except (ValueError, TypeError) as error:
+            raise SpillwayError(f"--slurm: submitit takes no such parameter: {_first_line(error)}.") from error
+
+    def submit(self, cell: Cell, job: Path) -> SubmititFuture:
+        """Submits a job. Raises SpillwayError where Slurm does not take it."""
+        import submitit
+
+        if self._is_slurm:
+            self._of_slurm(cores=cell.cores, paced=cell.paced)
+        else:
+            self._executor.update_parameters(timeout_min=self._parameters["timeout_min"])
+        try:
+            future = SubmititFuture(self._executor.submit(run_job, str(job), self._environment))
+        except (submitit.core.utils.FailedJobError, OSError, subprocess.CalledProcessError) as error:
+            raise SpillwayError(f"--on slurm: the job was not taken: {_first_line(error)}.") from error
+        self._futures.append(future)
+        return future
+
+    def close(self) -> None:
+        """Cancels the jobs that have not ended."""
+        for each in self._futures:
+            with suppress(Exception):  # nothing can be done about a Slurm that does not answer
+                if not each.done():
+                    each.cancel()
+
+
+def _first_line(error: BaseException) -> str:
+    """The first line of an error that says something, without its full stop."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__).rstrip(".")

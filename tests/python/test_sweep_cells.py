@@ -1,0 +1,155 @@
+"""Cells and their addresses: what changes a result changes the address, and nothing else does."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import PRESET, ROOT, Fake
+from swept import AXIS, VIRTUAL
+
+from spillway.errors import SpillwayError
+from spillway.plan.document import load_plan
+from spillway.suite.document import load_scaled
+from spillway.sweep import cells_of
+from spillway.sweep.cell import address_of
+
+ARMS = '\n[[arms]]\nname = "One"\n[[arms]]\nname = "Two"\n"engine.policy" = "no-slowdown"\n'
+FILES = VIRTUAL.replace('preset = "tiny"', 'preset_file = "tiny.toml"').replace(
+    'duration_s = 1', 'duration_s = 1\narrivals = "trace"\narrivals_file = "times.csv"'
+)
+PREPARED = (
+    '\n[kept]\nfrom = "loaded"\n[[prepare]]\n"kept.to" = "loaded"\n[[prepare.phases]]\nworkload = "fillseq"\n'
+)
+
+Address = Callable[..., str]
+
+
+@pytest.fixture
+def address(fake: Fake, plan_file: Path, tmp_path: Path) -> Address:
+    """The address of the first cell of a plan."""
+
+    def of(text: str = VIRTUAL, *settings: str, at: Path | None = None) -> str:
+        path = (at or tmp_path) / plan_file.name
+        path.write_text(text)
+        return cells_of(load_plan(path, settings), tmp_path / "kept")[0].address
+
+    return of
+
+
+CHANGES = [
+    ("load.value_bytes=7", "load.num=7", "seeds=[2]", "engine.policy=no-slowdown", "engine.options.x=1"),
+    ("drive.capacity=32MiB", "drive.set.capacity.spare_factor=0.1", "phases.0.threads=2", "fs.discard=false"),
+    ("cost.drive_price=100", "steady.tests=[drift]", "sample_interval_ms=50", "drive.pacing=real"),  # in no request
+]
+
+
+@pytest.mark.parametrize("setting", [each for several in CHANGES for each in several])
+def test_what_decides_on_a_result_is_in_the_address(address: Address, setting: str) -> None:
+    assert address(VIRTUAL, setting) != address()
+
+
+def test_so_are_preset_build_and_package(
+    address: Address, fake: Fake, plan_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = [address()]
+    (tmp_path / "presets/tiny.toml").write_text(PRESET.replace("0.2", "0.3"))
+    seen.append(address())
+    fake.path.write_text(fake.path.read_text() + "# another build\n")
+    seen.append(address())
+    monkeypatch.setattr("spillway.sweep.cell.__version__", "99")
+    seen.append(address())
+    assert len(set(seen)) == 4
+
+
+def test_and_files_that_a_plan_names(address: Address, plan_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "times.csv").write_text("0.1\n0.2\n")
+    (tmp_path / "tiny.toml").write_text(PRESET)
+    seen = [address(FILES)]
+    (tmp_path / "times.csv").write_text("0.1\n0.3\n")
+    seen.append(address(FILES))
+    (tmp_path / "tiny.toml").write_text(PRESET.replace("0.2", "0.3"))
+    seen.append(address(FILES))
+    assert len(set(seen)) == 3
+
+
+def test_names_and_places_are_not(address: Address, plan_file: Path, tmp_path: Path) -> None:
+    assert address(VIRTUAL.replace('"small"', '"large"\nsummary = "another"')) == address()
+    assert address(VIRTUAL + '\n[[arms]]\nname = "RocksDB"\n') == address()
+    assert address('data_directory = "here"\n' + VIRTUAL) == address()
+    assert address(VIRTUAL + '\n[lint.answers]\nshort-run = "A test."\n') == address()
+    other = tmp_path / "other"
+    other.mkdir()
+    for place in (tmp_path, other):
+        (place / "times.csv").write_text("0.1\n0.2\n")
+        (place / "tiny.toml").write_text(PRESET)
+    assert address(FILES, at=other) == address(FILES)
+    shutil.copytree(tmp_path / "presets", other / "presets")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPILLWAY_PRESETS", str(other / "presets"))
+        elsewhere = address()
+    assert elsewhere == address()
+
+
+def plans() -> list[Path]:
+    """Every plan that comes with Spillway."""
+    found = sorted(ROOT.glob("plans/**/*.toml"))
+    return [path for path in found if path.stem not in ("suite", "claims")]
+
+
+@pytest.mark.parametrize("path", plans(), ids=lambda path: str(path.relative_to(ROOT / "plans")))
+def test_a_cell_has_its_address_also_as_a_file(
+    fake: Fake, tmp_path: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker reads the file, and refuses another address."""
+    whole = load_scaled(path, (), ())
+    if any(arm.settings["kept.to"] for arm in whole.arms):
+        return
+    monkeypatch.setattr("spillway.plan.kept.check_there", lambda *words: None)
+    first = whole.arms[:1] + whole.arms[-1:]
+    for each in cells_of(type(whole)(**(vars(whole) | {"arms": first, "seeds": whole.seeds[:2]})), tmp_path):
+        (tmp_path / "cell.toml").write_text(each.plan.to_toml())
+        assert address_of(load_plan(tmp_path / "cell.toml"), tmp_path) == each.address
+
+
+def test_a_cell_is_an_arm_at_a_point_with_a_seed(fake: Fake, plan_file: Path, tmp_path: Path) -> None:
+    plan_file.write_text("repetitions = 2\n" + VIRTUAL + AXIS + ARMS)
+    cells = cells_of(load_plan(plan_file), tmp_path, cores=3)
+    assert len(cells) == len({each.address for each in cells}) == 12
+    assert cells[0].name == "One, value_bytes 16 (1 of 2)"
+    assert [(each.repetition, each.plan.seeds) for each in cells] == [(0, [1])] * 6 + [(1, [2])] * 6
+    assert {(each.cores, each.paced, each.drive) for each in cells} == {(3, False, "")}
+
+
+def test_arms_that_ask_for_the_same_are_one_cell(fake: Fake, plan_file: Path, tmp_path: Path) -> None:
+    plan_file.write_text(VIRTUAL + ARMS.replace('"engine.policy" = "no-slowdown"\n', ""))
+    one, two = cells_of(load_plan(plan_file), tmp_path)
+    assert (one.name, two.name) == ("One", "Two")
+    assert one.address == two.address
+
+
+def test_what_runs_in_real_time_is_paced(fake: Fake, plan_file: Path, tmp_path: Path) -> None:
+    plan_file.write_text(VIRTUAL.replace('pacing = "off"', 'pacing = "real"'))
+    assert cells_of(load_plan(plan_file), tmp_path)[0].paced
+    plan_file.write_text(VIRTUAL.replace('preset = "tiny"\npacing = "off"', f'kind = "directory"\npath = "{tmp_path}"'))
+    cell = cells_of(load_plan(plan_file), tmp_path)[0]
+    assert (cell.paced, cell.drive) == (True, str(tmp_path))
+
+
+def test_what_starts_from_a_preparation_keeps_its_seeds_together(fake: Fake, plan_file: Path, tmp_path: Path) -> None:
+    plan_file.write_text("repetitions = 3\n" + VIRTUAL + AXIS + PREPARED)
+    cells = cells_of(load_plan(plan_file), tmp_path)
+    assert [each.plan.seeds for each in cells] == [[1, 2, 3]] * 3
+    assert {state for each in cells for state in each.states} == {str(tmp_path / "loaded")}
+
+
+def test_an_arm_that_saves_a_state_is_refused(fake: Fake, plan_file: Path, tmp_path: Path) -> None:
+    plan_file.write_text(VIRTUAL + '\n[kept]\nto = "a"\n')
+    with pytest.raises(SpillwayError, match=r"small: kept\.to saves what an arm leaves, and cells run in any order"):
+        cells_of(load_plan(plan_file), tmp_path)
+
+
+def test_a_state_that_is_not_there_is_refused(fake: Fake, plan_file: Path, tmp_path: Path) -> None:
+    plan_file.write_text(VIRTUAL + '\n[kept]\nfrom = "a"\n')
+    with pytest.raises(SpillwayError, match="kept.from names a, and there is no such state"):
+        cells_of(load_plan(plan_file), tmp_path)

@@ -1,0 +1,219 @@
+"""`spillway sweep` as a process, with cells as processes: what it prints, how it ends, and what signals leave."""
+
+import csv
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Fake, Invoke
+from swept import AXIS, VALUES, VIRTUAL
+
+ENDLESS = VIRTUAL.replace("duration_s = 1", "duration_s = 300")  # a minute of the fake's, when it is told so
+
+
+@pytest.fixture
+def swept_plan(plan_file: Path) -> Path:
+    plan_file.write_text(VIRTUAL + AXIS)
+    return plan_file
+
+
+def wait_for(what: Callable[[], Any]) -> Any:
+    until_s = time.monotonic() + 30
+    while not (found := what()):
+        assert time.monotonic() < until_s, "it does not come"
+        time.sleep(0.02)
+    return found
+
+
+def start(plan: Path, out: Path, *words: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "spillway.cli", "sweep", str(plan), "--out", str(out), *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def rows(out: Path) -> list[dict[str, str]]:
+    with (out / "cells.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def done(out: Path) -> list[Path]:
+    return list((out / "cells").glob("*"))
+
+
+def processes_of(out: Path) -> list[int]:
+    """The processes of cells of a sweep, by their command lines."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"spillway.sweep.worker" in words and any(word.startswith(bytes(out)) for word in words):
+            found.append(int(path.parent.name))
+    return found
+
+
+def test_it_prints_a_table_and_says_where_things_are(
+    fake: Fake, swept_plan: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    out = tmp_path / "out"
+    listed = invoke("sweep", swept_plan, "--out", out, "--list")
+    assert [line.split()[-2:] for line in listed.out.splitlines()[1:]] == [["not", "run"]] * 3
+    assert not out.exists()
+    ended = invoke("sweep", swept_plan, "--out", out, "--jobs", 2)
+    assert (ended.code, len(fake.requests())) == (0, 3)
+    lines = ended.out.splitlines()
+    assert lines[0].split()[:4] == ["cell", "state", "operations/s", "p99"]
+    assert [line.split()[:3] for line in lines[1:4]] == [["value_bytes", str(value), "done"] for value in VALUES]
+    assert "3 cells run, 0 done before" in lines
+    assert f"Table      {out / 'cells.csv'}" in lines
+    assert ended.err.count("/3] value_bytes") == 3
+    again = invoke("sweep", swept_plan, "--out", out, "--json")
+    assert (again.code, again.err, again.json()["complete"]) == (0, "", True)
+    assert [each["attempts"] for each in again.json()["cells"]] == [0, 0, 0]
+    assert len(fake.requests()) == 3
+
+
+def test_a_failed_cell_is_named(fake: Fake, swept_plan: Path, tmp_path: Path, invoke: Invoke) -> None:
+    fake.env.setenv("FAKE_WHERE", '{"value_bytes": 100}')
+    fake.behave("crashes")
+    ended = invoke("sweep", swept_plan, "--out", tmp_path / "out", "--retries", 1)
+    assert ended.code == 1
+    assert "value_bytes 100: failed, and is tried again" in ended.err
+    assert ended.err.splitlines()[-1].startswith("spillway: value_bytes 100: spillway-native run ended with exit code")
+    assert [row["state"] for row in rows(tmp_path / "out")] == ["done", "failed", "done"]
+    assert len(fake.requests()) == 4
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_cells_under_way_and_keeps_what_is_done(
+    fake: Fake, swept_plan: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    out = tmp_path / "out"
+    fake.env.setenv("FAKE_WHERE", '{"value_bytes": 100}')
+    fake.behave("endless")
+    swept_plan.write_text(ENDLESS + AXIS)
+    command = start(swept_plan, out, "--jobs", "2")
+    wait_for(lambda: len(done(out)) == 2 and processes_of(out))
+    command.send_signal(number)
+    said, complaints = command.communicate(timeout=60)
+    assert command.returncode == 130, complaints
+    assert "2 cells run, 0 done before, 1 not run" in said
+    assert [row["state"] for row in rows(out)] == ["done", "not run", "done"]
+    assert processes_of(out) == []
+    assert {each.name for each in out.iterdir()} == {".lock", "cells", "cells.csv", "sweep.json"}
+    fake.behave("ok")
+    before = len(fake.requests())
+    again = start(swept_plan, out)
+    assert again.wait(60) == 0
+    assert len(fake.requests()) == before + 1
+    assert [row["attempts"] for row in rows(out)] == ["0", "1", "0"]
+    again.communicate()
+
+
+def test_a_sweep_that_is_killed_takes_its_cells_along(fake: Fake, swept_plan: Path, tmp_path: Path) -> None:
+    """And the same command goes on with the others, and removes what the kill has left."""
+    out = tmp_path / "out"
+    fake.env.setenv("FAKE_WHERE", '{"value_bytes": 100}')
+    fake.behave("endless")
+    swept_plan.write_text(ENDLESS + AXIS)
+    command = start(swept_plan, out, "--jobs", "2")
+    wait_for(lambda: len(done(out)) == 2 and list(out.glob("work/*/.run.partial-*")))
+    command.kill()
+    command.communicate()
+    wait_for(lambda: not processes_of(out))
+    fake.behave("ok")
+    again = start(swept_plan, out)
+    assert again.wait(60) == 0
+    assert [row["attempts"] for row in rows(out)] == ["0", "1", "0"]
+    assert not (out / "work").exists()
+    again.communicate()
+
+
+def test_a_worker_that_is_killed_is_replaced(fake: Fake, swept_plan: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    fake.env.setenv("FAKE_WHERE", '{"value_bytes": 100}')
+    fake.behave("endless")
+    swept_plan.write_text(ENDLESS + AXIS)
+    command = start(swept_plan, out, "--retries", "1")
+    for _ in range(2):
+        wait_for(lambda: len(done(out)) == 2 and list(out.glob("work/*/.run.partial-*")))
+        (one,) = processes_of(out)
+        os.kill(one, signal.SIGKILL)
+        wait_for(lambda gone=one: gone not in processes_of(out))
+    said, complaints = command.communicate(timeout=60)
+    assert command.returncode == 2, complaints
+    assert "value_bytes 100: failed, and is tried again: its worker died: its process was ended by signal SIGKILL" in (
+        complaints
+    )
+    assert complaints.splitlines()[-1] == (
+        "spillway: value_bytes 100: its worker died: its process was ended by signal SIGKILL"
+    )
+    assert [row["state"] for row in rows(out)] == ["done", "failed", "done"]
+    assert said.splitlines()[1].split()[2] == "done"
+
+
+BAD = [
+    (("--on", "nowhere"), "--on is 'nowhere'; it takes one of local, slurm, ray, ray:HOST:PORT, submitit-local."),
+    (("--on", "ray:"), "--on is 'ray:'; it takes one of"),
+    (("--on", "slurm"), "--on slurm: this machine has no Slurm: "),
+    (("--slurm", "partition=a"), "--slurm partition=a is of --on slurm, and this is --on local: leave one of them out."),
+    (("--cores", "4000"), "--cores 4000: this machine has "),
+    (("--set", "kept.to=a"), "kept.to saves what an arm leaves, and cells run in any order"),
+]
+
+
+@pytest.mark.parametrize(("words", "says"), BAD, ids=[" ".join(words) for words, _ in BAD])
+def test_bad_input_is_one_sentence(
+    fake: Fake, swept_plan: Path, tmp_path: Path, invoke: Invoke, words: tuple[str, ...], says: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("PATH", str(tmp_path))
+    ended = invoke("sweep", swept_plan, "--out", tmp_path / "out", *words)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert says in ended.err
+    assert ended.err.rstrip().endswith(".")
+    assert not (tmp_path / "out" / "cells").exists()
+    assert fake.requests() == []
+
+
+@pytest.mark.parametrize(("where", "package"), [("ray", "ray"), ("slurm", "submitit"), ("submitit-local", "submitit")])
+def test_a_package_that_is_not_installed_is_named(
+    fake: Fake, swept_plan: Path, tmp_path: Path, invoke: Invoke, where: str, package: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name, *rest: None if name == package else find(name, *rest)
+    )
+    ended = invoke("sweep", swept_plan, "--out", tmp_path / "out", "--on", where)
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    extra = {"ray": "ray", "submitit": "slurm"}[package]
+    assert f"--on {where} needs " in ended.err
+    assert f"which is not installed: `pip install 'spillway[{extra}]'`." in ended.err
+
+
+def test_a_plan_that_is_refused_leaves_nothing(fake: Fake, swept_plan: Path, tmp_path: Path, invoke: Invoke) -> None:
+    swept_plan.write_text(VIRTUAL + AXIS.replace("value_bytes", "valu_bytes"))
+    ended = invoke("sweep", swept_plan, "--out", tmp_path / "out")
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert "did you mean 'load.value_bytes'" in ended.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_engine_that_refuses_every_cell_ends_with_2(
+    fake: Fake, swept_plan: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    fake.behave("bad_input")
+    ended = invoke("sweep", swept_plan, "--out", tmp_path / "out")
+    assert ended.code == 2
+    assert ended.err.count("geometry.chanels is not a key") == 6  # when it happens, and at the end
+    assert json.loads((tmp_path / "out/sweep.json").read_text())["complete"] is False
+    assert not (tmp_path / "out" / "run").exists()

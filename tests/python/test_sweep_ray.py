@@ -1,0 +1,96 @@
+"""Cells on a real Ray cluster of several nodes on this machine, one of which is killed on the way."""
+
+import importlib.util
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Fake, Invoke
+from needs import need
+from swept import VIRTUAL
+from test_sweep_command import done, processes_of, rows, start, wait_for
+
+WORKERS = 3
+
+
+@pytest.fixture
+def cluster(fake: Fake) -> Iterator[Any]:
+    """A head without cores and WORKERS nodes with a core each. What it starts has the fake executable."""
+    need(importlib.util.find_spec("ray"), "ray: scripts/python.sh long installs it")
+    from ray.cluster_utils import Cluster
+
+    started = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    try:
+        started.workers = [started.add_node(num_cpus=1) for _ in range(WORKERS)]
+        started.wait_for_nodes()
+        yield started
+    finally:
+        started.shutdown()
+
+
+@pytest.mark.long
+def test_a_node_that_is_killed_costs_its_cells_an_attempt(
+    cluster: Any, fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    out = tmp_path / "out"
+    values = list(range(1, 9))
+    plan_file.write_text(VIRTUAL.replace("duration_s = 1", "duration_s = 20") + f'\n[sweep]\n"load.value_bytes" = {values}\n')
+    fake.behave("endless")  # slow, until it comes to its end
+    command = start(plan_file, out, "--on", f"ray:{cluster.address}", "--retries", "3")
+    wait_for(lambda: len(processes_of(out)) == WORKERS)
+    cluster.remove_node(cluster.workers[0], allow_graceful=False)
+    said, complaints = command.communicate(timeout=300)
+    assert command.returncode == 0, complaints
+    found = rows(out)
+    assert [row["state"] for row in found] == ["done"] * len(values)
+    assert [row["load.value_bytes"] for row in found] == [str(value) for value in values]
+    tried = [int(row["attempts"]) for row in found]
+    assert sum(tried) == len(values) + 1, "the node had one cell"
+    assert complaints.count("failed, and is tried again") == 1
+    assert f"{len(values)} cells run, 0 done before" in said
+    assert processes_of(out) == []
+    again = invoke("sweep", plan_file, "--out", out, "--on", f"ray:{cluster.address}")
+    assert again.code == 0, again.err
+    assert f"0 cells run, {len(values)} done before" in again.out
+
+
+@pytest.mark.long
+def test_a_ctrl_c_ends_the_tasks_and_a_worker_process_may_die(
+    cluster: Any, fake: Fake, plan_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    plan_file.write_text(VIRTUAL.replace("duration_s = 1", "duration_s = 3000") + '\n[sweep]\n"load.value_bytes" = [1, 2, 3, 4]\n')
+    fake.behave("endless")
+    command = start(plan_file, out, "--on", f"ray:{cluster.address}", "--retries", "3")
+    wait_for(lambda: len(processes_of(out)) == WORKERS)
+    parent = int(Path(f"/proc/{processes_of(out)[0]}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(parent, signal.SIGKILL)  # Ray's worker process; its cell ends with it
+    wait_for(lambda: len(processes_of(out)) == WORKERS)
+    command.send_signal(signal.SIGINT)
+    _, complaints = command.communicate(timeout=120)
+    assert command.returncode == 130, complaints
+    assert complaints.count("failed, and is tried again") == 1
+    assert [row["state"] for row in rows(out)] == ["not run"] * 4
+    wait_for(lambda: not processes_of(out))
+    assert done(out) == []
+
+
+@pytest.mark.long
+def test_a_cluster_that_is_not_there_is_one_sentence(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need(importlib.util.find_spec("ray"), "ray: scripts/python.sh long installs it")
+    plan_file.write_text(VIRTUAL)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))  # where Ray looks for a cluster of this machine
+    for where, says in (
+        ("ray:127.0.0.1:1", "there is no Ray cluster at 127.0.0.1:1: connection refused."),
+        ("ray", "there is no Ray cluster to connect to"),
+        ("ray:nowhere", "an address is HOST:PORT, such as 10.0.0.1:6379."),
+    ):
+        ended = invoke("sweep", plan_file, "--out", tmp_path / "out", "--on", where)
+        assert (ended.code, ended.out) == (2, "")
+        assert says in ended.err
+        assert ended.err.count("\n") == 1
