@@ -53,6 +53,7 @@ Document = dict[str, Any]
 @click.option("--scale", metavar="FACTOR", help="Of a suite's plan, in place of the suite's own, such as 1/64.")
 @click.option("--unscaled", is_flag=True, help="The original's sizes: --scale 1.")
 @click.option("--list", "listed", is_flag=True, help="Say which cells there are and which are done, and run nothing.")
+@click.option("--no-report", "is_plain", is_flag=True, help="Draw no report of all cells.")
 @click.option("--json", "as_json", is_flag=True, help="Print sweep.json and nothing else.")
 def sweep_command(
     plan: Path,
@@ -67,6 +68,7 @@ def sweep_command(
     scale: str | None,
     unscaled: bool,
     listed: bool,
+    is_plain: bool,
     as_json: bool,
 ) -> int:
     """Run every arm of PLAN at every point of its sweep, side by side, on this machine or on several.
@@ -88,7 +90,8 @@ def sweep_command(
         _print_cells(place, cells)
         return 0
     executor = executor_on(where, place, most, slurm)
-    outcome = run_sweep(Settings(checked, cells, place, command_line(), states, retries), executor, _print_step)
+    sweep = Settings(checked, cells, place, command_line(), states, retries, reports=not is_plain)
+    outcome = run_sweep(sweep, executor, _print_step)
     if as_json:
         print(json.dumps(json.loads((place / "sweep.json").read_text(encoding="utf-8")), indent=2, ensure_ascii=False))
     else:

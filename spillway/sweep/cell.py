@@ -63,9 +63,7 @@ def cells_of(plan: Plan, place: Path, cores: int = 1) -> list[Cell]:
             )
     kept.check_there(plan.preparations, plan.arms, place)
     together = [(0, plan.seeds)] if plan.preparations else [(at, [seed]) for at, seed in enumerate(plan.seeds)]
-    return [
-        _cell(plan, arm, repetition, seeds, place, cores) for repetition, seeds in together for arm in plan.arms
-    ]
+    return [_cell(plan, arm, repetition, seeds, place, cores) for repetition, seeds in together for arm in plan.arms]
 
 
 def _cell(plan: Plan, arm: Arm, repetition: int, seeds: Sequence[int], place: Path, cores: int) -> Cell:
@@ -86,7 +84,7 @@ def _cell(plan: Plan, arm: Arm, repetition: int, seeds: Sequence[int], place: Pa
 
 def is_paced(run: Arm) -> bool:
     """Whether a run goes by the clock of the machine: on a real drive, or on an emulated one in real time."""
-    return run.settings["drive.kind"] == "directory" or run.settings["drive.pacing"] == "real"
+    return bool(run.settings["drive.kind"] == "directory" or run.settings["drive.pacing"] == "real")
 
 
 def _leading_to(arm: Arm, preparations: Sequence[Arm]) -> list[Arm]:

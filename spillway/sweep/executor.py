@@ -1,7 +1,7 @@
 """The seam to where cells run.
 
-A cell is handed over as a directory, its *job* (``spillway/sweep/job.py``), and answers with files in it. So an executor
-starts processes on machines that share this file system, and knows nothing of plans or figures.
+A cell is handed over as a directory, its *job* (``spillway/sweep/job.py``), and answers with files in it. So an
+executor starts processes on machines that share this file system, and knows nothing of plans or figures.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """All cells of a sweep as one run directory, as `spillway run` of the plan would have left it, with its report.
 
-It is made of copies of what the cells have recorded (links, where the file system has them), so it is made anew whenever
-a sweep ends, and nothing reads it to decide what is to be run.
+It is made of copies of what the cells have recorded (links, where the file system has them), so it is made anew
+whenever a sweep ends, and nothing reads it to decide what is to be run.
 """
 
 import json
@@ -27,7 +27,7 @@ Document = dict[str, Any]
 
 
 def gather(plan: Plan, cells: Sequence[Cell], results: Mapping[str, Result], out: Path, command: list[str]) -> None:
-    """Writes ``out/run`` anew, unless no cell has recorded anything. Raises SpillwayError where it cannot be written."""
+    """Writes ``out/run`` anew, unless no cell has recorded anything. Raises SpillwayError where it cannot."""
     recorded = [(cell, results[cell.address]) for cell in cells if results[cell.address].figures]
     if not recorded:
         return
@@ -46,7 +46,6 @@ def gather(plan: Plan, cells: Sequence[Cell], results: Mapping[str, Result], out
         write_text(stage / "plan.toml", plan.to_toml())
         write_json(stage / "summary.json", summary | ({"prepared": prepared} if plan.preparations else {}))
         write_json(stage / "manifest.json", _manifest(plan, cells, results, runs, command) | whole)
-    _write_report(out / RUN)
 
 
 def _one(repetitions: list[Document]) -> Document:
@@ -135,7 +134,14 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _write_report(rundir: Path) -> None:
-    from spillway.report import write_report  # the chart library takes longer to import than a short run takes
+def write_report(out: Path) -> None:
+    """Draws the report of ``out/run``, where that is. Raises SpillwayError where it cannot be written."""
+    rundir = out / RUN
+    if rundir.is_dir():
+        _draw(rundir)
 
-    write_report(rundir, rundir / "report.html")
+
+def _draw(rundir: Path) -> None:
+    from spillway.report import write_report as draw  # the chart library takes longer to import than a short run takes
+
+    draw(rundir, rundir / "report.html")

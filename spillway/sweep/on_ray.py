@@ -123,7 +123,9 @@ class RayCluster:
         try:
             ray.init(address=address or "auto", log_to_driver=False, configure_logging=False)
         except Exception as error:  # Ray raises errors of many families here
-            raise SpillwayError(f"--on ray: there is no Ray cluster to connect to{_at(address)}: {_said(error)}.") from error
+            raise SpillwayError(
+                f"--on ray: there is no Ray cluster to connect to{_at(address)}: {_said(error)}."
+            ) from error
         self._task = ray.remote(max_retries=0)(run_job)
 
     def nodes(self) -> list[Resources]:

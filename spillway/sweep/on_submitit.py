@@ -5,6 +5,7 @@ by all machines of the cluster: submitit needs that too.
 """
 
 import importlib.util
+import shutil
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
@@ -62,26 +63,32 @@ class Submitit:
         """``kind``: "slurm" or "local". ``parameters``: of submitit's executor, for every job. Raises SpillwayError
         where submitit is not installed, there is no Slurm, or a parameter is unknown."""
         if importlib.util.find_spec("submitit") is None:
-            raise SpillwayError("--on slurm needs submitit, which is not installed: `pip install 'spillway[slurm]'`.")
-        import submitit
-
+            name = "slurm" if kind == "slurm" else "submitit-local"
+            raise SpillwayError(f"--on {name} needs submitit, which is not installed: `pip install 'spillway[slurm]'`.")
         self.room, self._environment = room, dict(environment)
         self._is_slurm = kind == "slurm"
         self.poll_s, self.lag_s = (2.0, 60.0) if self._is_slurm else (0.1, 0.0)
-        self._parameters: dict[str, Any] = {"timeout_min": MOST_MINUTES, **(parameters or {})}
+        self._parameters: dict[str, Any] = {"job_name": "spillway", "time": MOST_MINUTES, **(parameters or {})}
         self._futures: list[SubmititFuture] = []
         self._folder = out / "work" / FILES
-        try:
-            self._executor = (submitit.SlurmExecutor if self._is_slurm else submitit.LocalExecutor)(self._folder)
-            if self._is_slurm:
+        self._executor: Any = None  # the local one makes its directory, so it is made with the first cell
+        if self._is_slurm:
+            try:
+                self._make()
                 self._of_slurm(cores=1, paced=False)
-        except (RuntimeError, OSError) as error:
-            raise SpillwayError(f"--on slurm: this machine has no Slurm: {_first_line(error)}.") from error
+            except RuntimeError as error:
+                raise SpillwayError(f"--on slurm: this machine has no Slurm: {_first_line(error)}.") from error
+
+    def _make(self) -> None:
+        import submitit
+
+        if self._executor is None:
+            self._executor = (submitit.SlurmExecutor if self._is_slurm else submitit.LocalExecutor)(self._folder)
 
     def _of_slurm(self, *, cores: int, paced: bool) -> None:
-        own: dict[str, Any] = {"job_name": "spillway", "exclusive": True} if paced else {"job_name": "spillway"}
+        own = {"cpus_per_task": cores, "exclusive": True if paced else None}
         try:
-            self._executor.update_parameters(**(own | {"cpus_per_task": cores} | self._parameters))
+            self._executor.update_parameters(**(own | self._parameters))
         except (ValueError, TypeError) as error:
             raise SpillwayError(f"--slurm: submitit takes no such parameter: {_first_line(error)}.") from error
 
@@ -89,10 +96,11 @@ class Submitit:
         """Submits a job. Raises SpillwayError where Slurm does not take it."""
         import submitit
 
+        self._make()
         if self._is_slurm:
             self._of_slurm(cores=cell.cores, paced=cell.paced)
         else:
-            self._executor.update_parameters(timeout_min=self._parameters["timeout_min"])
+            self._executor.update_parameters(timeout_min=MOST_MINUTES)
         try:
             future = SubmititFuture(self._executor.submit(run_job, str(job), self._environment))
         except (submitit.core.utils.FailedJobError, OSError, subprocess.CalledProcessError) as error:
@@ -101,11 +109,12 @@ class Submitit:
         return future
 
     def close(self) -> None:
-        """Cancels the jobs that have not ended."""
+        """Cancels the jobs that have not ended, and removes what submitit has written."""
         for each in self._futures:
             with suppress(Exception):  # nothing can be done about a Slurm that does not answer
                 if not each.done():
                     each.cancel()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _first_line(error: BaseException) -> str:

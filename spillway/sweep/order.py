@@ -33,7 +33,9 @@ def check_fits(cells: Sequence[Cell], room: Room) -> None:
     """Raises SpillwayError for a cell that takes more cores than the machine has: it would never start."""
     most = max((cell.cores for cell in cells), default=0)
     if room.cores is not None and most > room.cores:
-        raise SpillwayError(f"--cores {most}: this machine has {room.cores}, so no cell could start; give at most those.")
+        raise SpillwayError(
+            f"--cores {most}: this machine has {room.cores}, so no cell could start; give at most those."
+        )
 
 
 def startable(waiting: Sequence[Cell], running: Sequence[Cell], made: Set[str], room: Room) -> list[Cell]:

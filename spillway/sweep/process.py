@@ -16,7 +16,9 @@ from spillway.errors import SpillwayError
 from spillway.native.interruption import GRACE_S
 from spillway.sweep.job import LOG, last_line
 
-KILL_AFTER_S = GRACE_S + 10  # the process ends its native one after GRACE_S and writes down what there is. Source: guess
+KILL_AFTER_S = (
+    GRACE_S + 10
+)  # the process ends its native one after GRACE_S and writes down what there is. Source: guess
 
 
 class CellProcess:

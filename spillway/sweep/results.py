@@ -1,8 +1,8 @@
 """What became of each cell of a sweep: for the table of all cells, as CSV and JSON.
 
-Columns of cells.csv: the cell's address; its arm, repetition (from 1) and seeds; a column for each axis of the sweep; how
-it ended (``done``, ``drive full``, ``failed``, ``not run``), after how many attempts of this command (0: it was done
-before), where, in how many seconds, and why it failed; then its figures, empty where there are none.
+Columns of cells.csv: the cell's address; its arm, repetition (from 1) and seeds; a column for each axis of the sweep;
+how it ended (``done``, ``drive full``, ``failed``, ``not run``), after how many attempts of this command (0: it was
+done before), where, in how many seconds, and why it failed; then its figures, empty where there are none.
 """
 
 import csv

@@ -20,7 +20,7 @@ from spillway.rundir.stage import locked
 from spillway.sweep import job as files
 from spillway.sweep.cell import Cell
 from spillway.sweep.executor import Executor, Future
-from spillway.sweep.gather import gather
+from spillway.sweep.gather import gather, write_report
 from spillway.sweep.job import Answer
 from spillway.sweep.order import check_fits, startable
 from spillway.sweep.results import Result, write_results
@@ -75,6 +75,7 @@ class Settings:
     command: list[str]
     kept: Path  # where kept states lie
     retries: int  # most further attempts at a cell
+    reports: bool = True  # draws the report of all cells
 
 
 @dataclass
@@ -107,6 +108,8 @@ def run_sweep(settings: Settings, executor: Executor, on_step: Callable[[Step], 
             outcome = Outcome(settings.out, settings.cells, runner.results, interruption.requested)
             if not outcome.interrupted:
                 gather(settings.plan, settings.cells, runner.results, settings.out, settings.command)
+                if settings.reports:
+                    write_report(settings.out)
             return outcome
     finally:
         executor.close()
@@ -124,6 +127,10 @@ class _Runner:
     results: dict[str, Result] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)  # kept states
     written_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Nothing is known of any cell yet."""
+        self.results = {cell.address: Result() for cell in self.settings.cells}
 
     def run(self, is_requested_to_end: Callable[[], bool]) -> None:
         """Until every cell has ended, or was ended. Raises SpillwayError where the executor cannot start cells."""
@@ -152,10 +159,11 @@ class _Runner:
         self.written_s = time.monotonic()
 
     def _find_done(self) -> None:
+        first: dict[str, Cell] = {}
         for cell in self.settings.cells:
-            if cell.address in self.results:
-                continue
-            result = self.results[cell.address] = Result()
+            first.setdefault(cell.address, cell)
+        for cell in first.values():
+            result = self.results[cell.address]
             if (there := files.read_cell(self.settings.out, cell.address)) is not None:
                 result.answer = files.answer_of(*there)
                 self._take(cell, result)

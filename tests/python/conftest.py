@@ -75,7 +75,7 @@ def without_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     """Runs draw no report, which takes longer than all else that a test does. Tests that look at one are marked."""
     if request.node.get_closest_marker("reports") is None:
         monkeypatch.setattr("spillway.run.execute._write_report", leave_a_page)
-        monkeypatch.setattr("spillway.sweep.gather._write_report", leave_a_page)
+        monkeypatch.setattr("spillway.sweep.gather._draw", leave_a_page)
 
 
 def leave_a_page(rundir: Path) -> None:

@@ -1,17 +1,15 @@
 """Cells as jobs of submitit: its local executor as it is, and Slurm's commands played by scripts."""
 
-import csv
 import os
 import signal
 import stat
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from conftest import Fake, Invoke
 from swept import AXIS, VIRTUAL
-from test_sweep_command import done, processes_of, rows, start, wait_for
+from test_sweep_command import done, only, processes_of, rows, start, wait_for
 
 # sbatch starts the job's script in the background, srun the command in it; sacct knows that every job is over: submitit
 # asks it only where there is no result yet.
@@ -65,12 +63,12 @@ def test_a_job_that_is_killed_is_tried_again_and_a_ctrl_c_ends_the_others(
     fake: Fake, plan_file: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    fake.env.setenv("FAKE_WHERE", '{"value_bytes": 100}')
+    fake.monkeypatch.setenv("FAKE_WHERE", '{"value_bytes": 100}')
     fake.behave("endless")
     plan_file.write_text(VIRTUAL.replace("duration_s = 1", "duration_s = 300") + AXIS)
     command = start(plan_file, out, "--on", "submitit-local", "--jobs", "3")
     wait_for(lambda: len(done(out)) == 2 and list(out.glob("work/*/.run.partial-*")))
-    (one,) = processes_of(out)
+    one = wait_for(lambda: only(set(processes_of(out))))
     os.kill(one, signal.SIGKILL)
     wait_for(lambda: [each for each in processes_of(out) if each != one])
     wait_for(lambda: list(out.glob("work/*/.run.partial-*")))
@@ -88,11 +86,11 @@ def test_slurm_gets_whole_cores_and_a_paced_cell_a_machine(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, slurm: Path
 ) -> None:
     out = tmp_path / "out"
-    paced = '\n[[arms]]\nname = "virtual"\n[[arms]]\nname = "paced"\n"drive.pacing" = "real"\n'
-    plan_file.write_text(VIRTUAL.replace('pacing = "off"', "") + paced.replace('"virtual"\n', '"virtual"\n"drive.pacing" = "off"\n'))
+    arms = '\n[[arms]]\nname = "{0}"\n"drive.pacing" = "{0}"\n'
+    plan_file.write_text(VIRTUAL.replace('pacing = "off"', "") + arms.format("off") + arms.format("real"))
     ended = invoke(
         "sweep", plan_file, "--out", out, "--on", "slurm", "--cores", 2, "--slurm", "partition=ssd",
-        "--slurm", "timeout_min=7",
+        "--slurm", "time=7",
     )  # fmt: skip
     assert (ended.code, len(fake.requests())) == (0, 2), ended.err
     scripts = [(slurm / name).read_text() for name in ("0", "1")]
