@@ -52,7 +52,7 @@ def run_cell(job: Path) -> Answer:
         return files.answer_of(*there)
     plan, kept = load_plan(job / files.PLAN), Path(asked.kept)
     _check_alike(asked, address_of(plan, kept))
-    finished = execute(plan, job / files.RUN, asked.command, None, kept, reports=False)
+    finished = execute(plan, job / files.RUN, asked.command, None, kept, with_report=False)
     return _kept(finished, out, asked.address)
 
 
