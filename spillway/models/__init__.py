@@ -11,6 +11,8 @@ concurrency; the wall time of one of k threads is k times its pages times that.
     pio      reads and writes apart, and how many of each saturate        asymmetry alpha, k_r, k_w
     btree    the node size that each of the first three asks for          theirs, records in a page
     lsm      an LSM tree in the MQSSD model                               fanout, file size, L0 files
+    lsm_reads, lsm_compaction    what RocksDB does on such a tree, counted; filters, cache, read-ahead
+    closed   k threads that wait for a drive                              the time of one, the highest rate
 
 k is the number of threads or commands in flight. r is the share of pages that are reached at random, *in percent*: of
 the readings one can make of the MQSSD paper it is the only one under which its Table 2 agrees with its own text.

@@ -19,4 +19,7 @@ ERRATA = {
     "T29": "MQSSD Table 2: reads by 8 threads or more are faster than the drive's link, so they are not the drive's.",
     "T30": "MQSSD equation 6 fitted without bounds meets all points and has a pole between them.",
     "T31": "MQSSD Figure 5: the text fits s and t as printed, per percent of pages, where per access is meant.",
+    "T32": "MQSSD Figure 5: Table 2's reads came from the page cache, RocksDB's from the drive, which k helps less.",
+    "T33": "MQSSD section 5.3.2: scans do not use 32 threads in full: one takes over twice as long as alone.",
+    "T34": "MQSSD section 5.3: db_bench of RocksDB 8.6.7 reads what it compacts block by block, so not in order.",
 }

@@ -1,6 +1,6 @@
 """The MQSSD paper's model: Tables 1 and 2, Figures 1 to 4, from its own data (M1-M12, M33; T1, T6, T8, T28).
 
-Its application to RocksDB is in `mqssd_rocksdb.py`.
+Its application to RocksDB is in `mqssd_rocksdb.py`, and what is off in its Figure 5 in `mqssd_reads.py`.
 """
 
 from collections.abc import Callable
@@ -22,6 +22,7 @@ from spillway.reproduce.document import (
 )
 from spillway.reproduce.mqssd_data import DEGREES, NAMES, R_GRID, SIDES, TEXT, costs, line
 from spillway.reproduce.mqssd_fits import figure_2, figure_3, figure_4
+from spillway.reproduce.mqssd_reads import section as reads_section
 from spillway.reproduce.mqssd_rocksdb import sections as rocksdb_sections
 
 # PCIe 4.0 x4: 16 GT/s on 4 lanes, 128 of 130 bits are data. Source: PCI Express Base Specification 4.0
@@ -32,7 +33,8 @@ def reproduce() -> Reproduction:
     """All sections, in the paper's order."""
     title = "MQSSD: multi-queue SSD I/O modeling"
     model = [_btrees(), _table_1(), _figure_1(), figure_2(), _table_2(), _readings(), figure_3(), figure_4()]
-    return Reproduction("mqssd", title, [*model, *rocksdb_sections()])
+    equations, figure_5, *tables = rocksdb_sections()
+    return Reproduction("mqssd", title, [*model, equations, figure_5, reads_section(), *tables])
 
 
 def _table_1() -> Section:

@@ -28,11 +28,11 @@ FANOUTS = (2, 4, 8, 16, 32)
 
 
 def sections() -> list[Section]:
-    """In the paper's order."""
+    """In the paper's order, without what ``mqssd_reads.py`` has on Figure 5."""
     return [_equations(), _figure_5(), _table_3(), _table_4(), _table_5()]
 
 
-def _table_2_costs(threads: Array, *, raw: bool = False) -> lsm.Costs:
+def table_2_costs(threads: Array, *, raw: bool = False) -> lsm.Costs:
     """The four costs at ``threads``, of shape (k, 1); ``raw``: s and t unconverted, as the paper seems to use them."""
     table = columns("mqssd_table2_costs")
     at = np.isin(table["k"], threads)
@@ -44,7 +44,7 @@ def _table_2_costs(threads: Array, *, raw: bool = False) -> lsm.Costs:
 
 def _predicted(workload: str, threads: Array, *, raw: bool = False) -> Array:
     """Seconds of the whole benchmark up to a constant, shape (k, F), full concurrency assumed."""
-    fanout, costs = np.array(FANOUTS, dtype=np.float64), _table_2_costs(threads, raw=raw)
+    fanout, costs = np.array(FANOUTS, dtype=np.float64), table_2_costs(threads, raw=raw)
     if workload == "queries":
         return QUERIES * lsm.query_us(LAYOUT, fanout, costs) / 1e6
     if workload == "scans":
@@ -98,7 +98,7 @@ def _equations() -> Section:
     pairs, files = LAYOUT.file_bytes / LAYOUT.pair_bytes, LAYOUT.data_bytes / LAYOUT.file_bytes
     shares = []
     for raw in (False, True):
-        costs = _table_2_costs(np.array([1.0]), raw=raw)
+        costs = table_2_costs(np.array([1.0]), raw=raw)
         whole = float(lsm.file_rewrite_us(LAYOUT, costs)[0, 0])
         setup = float(np.sum(np.asarray(costs.sigma_us) + np.asarray(costs.tau_us)))
         shares.append(setup / (whole - setup))
@@ -124,7 +124,7 @@ def _equations() -> Section:
 
 def _cost_of_a_pair() -> Check:
     """Equation 9 divides what rewriting a file costs by its T bytes; a pair's share is by the pairs in it."""
-    costs, fanout = _table_2_costs(np.array([1.0])), 8.0
+    costs, fanout = table_2_costs(np.array([1.0])), 8.0
     files = LAYOUT.l0_files + fanout * lsm.levels(LAYOUT, fanout)
     printed = float(files * lsm.file_rewrite_us(LAYOUT, costs)[0, 0] / LAYOUT.file_bytes)
     pair = float(lsm.insert_us(LAYOUT, fanout, costs)[0, 0])
