@@ -110,6 +110,7 @@ def _bytes(arm: Arm, figures: Document) -> Document:
     return {
         "user_bytes_written": figures.get("user_bytes_written"),
         "host_bytes_written": figures.get("host_bytes_written"),
+        "host_bytes_read": figures.get("host_bytes_read"),
         "host_bytes_written_by_cause": figures.get("host_bytes_written_by_cause"),
         "host_bytes_by_cause_counted_at": "drive" if arm.settings["drive.kind"] == "emulated" else "file_system",
         "nand_bytes_programmed": figures.get("nand_bytes_programmed"),
@@ -212,6 +213,7 @@ def _from_rows(rows: Sequence[Row], stalls: Sequence[Row]) -> Document:
         "throughput_ops_s": ratio(operations, seconds),
         "user_bytes_written": sum(row["user_bytes_written"] for row in kept),
         "host_bytes_written": _sum(kept, "host_bytes_written"),
+        "host_bytes_read": _sum(kept, "host_bytes_read"),
         "host_bytes_written_by_cause": _sums(kept, "host_bytes_written", HOST_CAUSES),
         "nand_bytes_programmed": _sums(kept, "nand_bytes_programmed", NAND_CAUSES),
         "cpu_seconds": sum(row.get("cpu_s") or 0.0 for row in kept),

@@ -58,6 +58,7 @@ FIGURES: dict[str, Callable[[Document], float | None]] = {
         for name in ("wa_app", "wa_device", "wa_total", "throughput_ops_s")
     },
     "host_mb_s": lambda s: ratio((s.get("host_bytes_written") or 0) / 1e6 or None, s.get("duration_s")),
+    "host_bytes_read_per_operation": lambda s: ratio(s.get("host_bytes_read"), s.get("operations")),
     "mapped_share": lambda summary: _mapped_share(summary),
     "flash_bytes_per_operation": lambda s: (s.get("lifetime") or {}).get("flash_bytes_per_operation"),
     "latency_p99_us": lambda summary: (summary.get("latency_us") or {}).get("p99"),

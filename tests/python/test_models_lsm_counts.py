@@ -15,6 +15,7 @@ from spillway.models import closed, lsm, lsm_compaction, lsm_reads
 from spillway.models.lsm import Costs, Layout
 from spillway.models.lsm_reads import SINGLE_LEVEL, Reading
 from spillway.reproduce.document import columns
+from spillway.suite import find_suite, load_suite
 
 FANOUTS = (2.0, 4.0, 8.0, 16.0, 32.0)
 TREES = (*FANOUTS, SINGLE_LEVEL)
@@ -283,3 +284,15 @@ def test_reading_ahead_costs_set_ups_only() -> None:
 def test_what_is_out_of_range_is_refused(call: Callable[[], object]) -> None:
     with pytest.raises(SpillwayError, match="must be"):
         call()
+
+
+def test_the_suites_counts_are_these() -> None:
+    """Claims "counted" of plans/mqssd are of this model, and have its values."""
+    claims = load_suite(find_suite("mqssd")).claims
+    counted = [claim for claim in claims if claim.where == "counted"]
+    assert len(counted) == 12
+    for claim in counted:
+        fanout = float(claim.place.at["engine.options.max_bytes_for_level_multiplier"])
+        files = float(claim.place.at["engine.options.level0_file_num_compaction_trigger"])
+        blocks = lsm_reads.blocks_of_query(replace(PAPER, l0_files=files), fanout)
+        assert claim.published == pytest.approx(blocks, rel=2e-3)

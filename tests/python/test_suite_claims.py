@@ -430,6 +430,7 @@ def test_each_of_the_rivals_has_to_be_an_arm_of_the_plan(suite: Path) -> None:
         ("settled_throughput_ops_s", 20.0),
         ("settled_wa_total", 5.0),
         ("diverted_share", 0.75),
+        ("host_bytes_read_per_operation", 8192.0),
     ],
 )
 def test_figures_of_operations_of_seconds_and_of_the_whole_bill(figure: str, value: float) -> None:
@@ -437,6 +438,8 @@ def test_figures_of_operations_of_seconds_and_of_the_whole_bill(figure: str, val
         "duration_s": 10.0,
         "reads": 100,
         "writes": 400,
+        "operations": 500,
+        "host_bytes_read": 500 * 8192,
         "write_latency_us": {"p99": 7.0, "p99_9": 8.0, "max": 9.0},
         "read_latency_us": {"p99": 1.0, "p99_9": 2.0, "max": 3.0},
         "slowest_second_share": 0.6,
@@ -444,5 +447,5 @@ def test_figures_of_operations_of_seconds_and_of_the_whole_bill(figure: str, val
         "spill": {"diverted_writes": 300, "main_writes": 100},
     }
     assert Measured("A", {}, [summary]).figure(figure) == value
-    for without in ({}, dict.fromkeys(summary), {"reads": 0, "writes": 0, "duration_s": 0.0}):
+    for without in ({}, dict.fromkeys(summary), {"reads": 0, "writes": 0, "operations": 0, "duration_s": 0.0}):
         assert Measured("A", {}, [without]).figure(figure) is None
