@@ -1,7 +1,7 @@
 """k threads that wait for a drive: what each pays, and what all get (M13, M20).
 
-    R(1) = L                      R(k) = L - D + D (1 + Q(k - 1))         latency of an operation beside k - 1 others
-    Q(k) = D k / R(k)             mean number of operations at the part of the drive that saturates first
+    R(k) = L + D Q(k - 1)                   latency of an operation beside k - 1 others; Q(0) = 0
+    Q(k) = k D (1 + Q(k - 1)) / R(k)        mean number of operations at the part of the drive that saturates first
     cost = R(k) / k               mean time per operation over all in flight;  D for k -> infinity
 
     L  time of an operation alone, us      D  of it, time in the part that saturates first: 1 / the drive's highest rate
@@ -37,6 +37,6 @@ def operation_us(k: ArrayLike, alone_us: ArrayLike, least_us: ArrayLike) -> Arra
     queued, cost = np.zeros(shape), np.zeros(shape)
     for count in range(1, int(threads.max()) + 1):
         latency = alone + least * queued
-        queued = least * count / latency
+        queued = count * least * (1 + queued) / latency
         cost = np.where(threads == count, latency / count, cost)
     return np.asarray(cost, dtype=np.float64)

@@ -137,6 +137,7 @@ def test_figure_5_has_a_cause_for_queries() -> None:
     steps = {row[0]: [float(cell) for cell in row[1:]] for row in found.tables[0].rows}
     largest = [row[0] for row in steps.values()]
     assert largest[:3] == [4.94, 4.09, 1.34]
+    assert [row[4] for row in steps.values()][:3] == [6.57, 2.77, 1.28]  # T33: scans, once the link bounds them
     single = [row[3] for row in steps.values()]  # predicted over observed: counting halves what the equations are off
     assert single[2] == pytest.approx(0.26, abs=0.01)
     assert single[3] == pytest.approx(0.5, abs=0.01)
