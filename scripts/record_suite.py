@@ -31,7 +31,7 @@ FIGURES = ("wa_app", "wa_device", "wa_total", "user_mb_s", "duration_s", "operat
 LATENCIES = ("p99", "p99_9", "max")  # of writes, all that was measured
 READS = ("p99_9", "max")
 BILL = ("throughput_ops_s", "wa_total")  # to the end, with all brought back and compacted
-BYTES = ("user_bytes_written", "host_bytes_written")
+BYTES = ("user_bytes_written", "host_bytes_written", "host_bytes_read")
 # Of spillway/figures/lifetime.py: of the drive as it ran, and of one of its preset's whole capacity (full_size_). In
 # virtual time there are no rates, so neither years nor writes a day.
 LIFETIME = (

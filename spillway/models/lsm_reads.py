@@ -2,7 +2,7 @@
 
     S_i   bytes of level i: C T F^(i-1) as far as the data goes; the last level that there may be takes the rest
     q_i   share of queries that get as far as level i (newest first, each key once): 1 - (S_1 + ... + S_(i-1)) / N
-    l_i   share of queries that look for a block there: S_i / N + f (q_i - S_i / N)
+    l_i   share of queries that look for a block there: S_i / N + f c (q_i - S_i / N)
     h_i   share of those blocks that the cache has: 1 - exp(-l_i t / n_i), with t so that sum n_i h_i = its blocks
     blocks of a query = f L0 + sum l_i (1 - h_i)
     pages of a block  = 1 + (B' - 1) / B                                                 read directly, at any offset
@@ -11,10 +11,12 @@
 
     N  bytes of pairs    T  bytes of a file    C  files in L0    F  fanout    B'  bytes of a block    B  of a page
     L0  files of L0 that are left    n_i  blocks of level i    f  false positives of a filter, 1 without one
+    c   share of the keys between the first and the last key of some file of a level
 
 Eq 10 counts C + log_F(N/CT) runs for every query. Compactions leave fewer than C files in L0, RocksDB has no more than
-six levels below it, and a query ends where it finds its key. The paper's block of 4 KiB holds two pairs of 2,064 bytes
-and lies across two pages.
+six levels below it, a query ends where it finds its key, and it skips a level none of whose files has its key in range.
+Compactions take files out of levels and leave holes; only the last level has none. The paper's block of 4 KiB holds two
+pairs of 2,064 bytes and lies across two pages.
 
 Holds after all compactions, for keys that are in the store, once each, and asked for uniformly. The cache is one LRU
 (Che, Tung and Wang 2002). Ignores time on the processor. Source: RocksDB 7.8 (`db/version_set.cc` for targets of levels
@@ -41,12 +43,18 @@ FIRST_AHEAD_BYTES = 8 * 2**10  # Source: RocksDB's initial_auto_readahead_size
 MOST_AHEAD_BYTES = 256 * 2**10  # Source: RocksDB's max_auto_readahead_size
 
 
+# Levels above the last of trees that `plans/mqssd/queries.toml` loads: 0.35 to 0.85, mean 0.6, whatever the fanout.
+# Source: files' ranges in their MANIFESTs, RocksDB 7.8
+COVERED = 0.6
+
+
 @dataclass(frozen=True)
 class Reading:
     """What decides on reads besides the layout."""
 
     l0_files: float = 0.0  # left in L0
     false_positives: float = 1.0  # of a filter; 1: there is none, as in db_bench
+    covered: float = 1.0  # c; COVERED in trees of RocksDB
     cache_bytes: float = 0.0  # of the block cache
     levels: int = LEVELS
 
@@ -116,7 +124,8 @@ def blocks_of_query(layout: Layout, fanout: float, reading: Reading = Reading())
     cache_bytes = float(quantity("cache_bytes", reading.cache_bytes, above=False))
     sizes = level_bytes(layout, fanout, reading.levels)
     there = sizes / sizes.sum()
-    looked_for = there + false_positives * np.maximum(0.0, reached(sizes) - there)
+    in_range = float(share("covered", reading.covered)) * np.maximum(0.0, reached(sizes) - there)
+    looked_for = there + false_positives * in_range
     of_l0 = np.full(math.ceil(l0_files), false_positives * l0_files / max(1, math.ceil(l0_files)))
     all_runs = np.concatenate((of_l0, looked_for))
     all_bytes = np.concatenate((np.full(of_l0.size, layout.file_bytes), sizes))
