@@ -23,8 +23,8 @@ from spillway.cli import (
     steady,
     suite,
     sustain,
-    sweep,
 )
+from spillway.cli.experiments import sweep
 from spillway.cli.models import lsm
 from spillway.errors import Interrupted, SpillwayError
 from spillway.version import __version__

@@ -168,7 +168,7 @@ them up to the drive's highest rate, the largest factor is {shared}×, with no o
 By F, eq 10 counts C files in L0 that a settled tree does not have, up to {levels} levels where RocksDB has at most
 {most_levels}, and every run for every query. A query ends where it finds its key, and skips a level none of whose files
 has its key in range: levels above the last cover {covered} of the keys, since compactions take files out of them
-(measured: decision 0048). Counted, a query at F = 2 reads {blocks} blocks and not {runs}. Filters are no part of it
+(measured: decision 0046). Counted, a query at F = 2 reads {blocks} blocks and not {runs}. Filters are no part of it
 (db_bench has none by default), and a block cache of 32 MiB saves {saved} %. The single level then is {single_counted}×
 off, not {single_printed}×.
 
