@@ -111,7 +111,7 @@ compared:
 	@scripts/setup.sh
 	.venv/bin/python scripts/compared.py
 
-#: make concurrency  runs/concurrency/: searches, look-ups, a sort, a join and a tuned pool on five presets; some minutes
+#: make concurrency  runs/concurrency/: searches, look-ups, a sort, a join and a tuned pool on three presets; some minutes
 concurrency:
 	@scripts/setup.sh
 	.venv/bin/python scripts/concurrency.py

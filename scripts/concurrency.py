@@ -36,7 +36,7 @@ from spillway.concurrency import Comparison, MeasuredDrive, measured_drive
 from spillway.profile import parse_target
 
 PLACE = ROOT / "runs" / "concurrency"
-PRESETS = ("intel-p4800x", "intel-p4510", "intel-s4610", "samsung-990-pro", "nvmevirt-970pro")
+PRESETS = ("intel-p4510", "intel-s4610", "samsung-990-pro")
 
 # Half full, as a drive is used: on a full one garbage collection is all that writes wait for, and k_w is 1 or 2.
 FILL = 0.5

@@ -3,8 +3,8 @@
     python btree_lookups.py --preset intel-p4510 --keys 1000000 --lookups 5000
 
 A node is a page. The root is in memory; a look-up reads a node of each level below it, and cannot read the next before
-it has read the last. Look-ups do not wait for each other: several are on their way down, four times as many as reads are
-outstanding, so that one that is waited for does not hold the others up.
+it has read the last. Look-ups do not wait for each other: several are on their way down, four times as many as reads
+are outstanding, so that one that is waited for does not hold the others up.
 """
 
 import argparse

@@ -146,7 +146,9 @@ def _by_scans(build: Table, probe: Table, plan: Plan) -> list[Pair]:
 
 def _by_parts_written(io: Outstanding, build: Table, probe: Table, plan: Plan) -> list[Pair]:
     """The first part is joined at once, and the others are written."""
-    at, built, probed = probe.first + len(probe.content), [], []
+    at = probe.first + len(probe.content)
+    built: list[Table] = []
+    probed: list[Table] = []
     for tables, source in ((built, build), (probed, probe)):
         # Keys are not spread evenly over the parts: each gets room for half as much again.
         room = 2 + math.ceil(1.5 * len(source.content) / plan.parts)

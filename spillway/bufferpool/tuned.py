@@ -5,7 +5,7 @@
 
 k_w is where a closed loop saturates the drive, in which each write that ends is replaced at once. A batch is waited
 for: its last write runs alone, and the drive is idle until the next. So a batch needs more than k_w; appendix A of PIO
-has three times as many I/Os as channels keep 95 % of them busy (P9). docs/CONCURRENCY.md has both ways on five drives.
+has three times as many I/Os as channels keep 95 % of them busy (P9). docs/CONCURRENCY.md has both ways on three drives.
 """
 
 import math

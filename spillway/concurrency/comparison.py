@@ -130,8 +130,8 @@ class Comparison:
             found.append(f"The program had {ran.in_flight:.1f} I/Os in flight on average, of {most}: it had no more.")
         elif left < 0:
             found.append(
-                f"{-left:.0%} are lost to what the curves of random accesses do not have: order, a mix, pages that are"
-                " read often."
+                f"{-left:.0%} are lost to what the curves of random accesses do not have: order, a mix, pages that are "
+                "read often."
             )
         else:
             found.append(f"{left:.0%} more than random accesses gain: order of access, and reads beside writes.")

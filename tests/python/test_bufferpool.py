@@ -257,7 +257,7 @@ def test_pools_that_choose_n_w_are_held_against_the_best_fixed_one() -> None:
     )
     assert second.endswith("of the rate of the best fixed one, n_w = 8.")
     assert [each["way"] for each in bufferpool_words.document(found)["tuned"]] == ["profile", "auto"]
-    conditions = {"command": [], "started": "2026-01-01T00:00", "time": "virtual", "remarks": []}
+    conditions: dict[str, Any] = {"command": [], "started": "2026-01-01T00:00", "time": "virtual", "remarks": []}
     conditions |= {"pages": 9, "operations": 9, "repeats": 3}
     assert "While it runs a pool" in bufferpool_page.render(replace(found, conditions=conditions))
 

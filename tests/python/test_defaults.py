@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from native_defaults import NATIVE, Defaults, assigned, initialisers, literal, members, reader, spill_reader
 
-from spillway.bufferpool.sweep import Workload
+from spillway.bufferpool.pool import Workload
 from spillway.plan.arm import by_keys_of_a_plan, native_name, settings_of
 from spillway.plan.document import load_plan
 from spillway.plan.keys import ARM_KEYS, PLAN_KEYS

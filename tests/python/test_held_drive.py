@@ -26,7 +26,7 @@ PAGE = 4096
 
 
 # A drive whose host stack keeps a thread busy for 8 us to issue a write.
-SLOW_TO_ISSUE = {"preset": "intel-p4510", "settings": {"capacity.capacity_bytes": "256MiB"}}
+SLOW_TO_ISSUE: dict[str, Any] = {"preset": "intel-p4510", "settings": {"capacity.capacity_bytes": "256MiB"}}
 
 
 def small(**options: Any) -> Drive:
