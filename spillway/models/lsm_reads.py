@@ -68,7 +68,7 @@ def level_bytes(layout: Layout, fanout: float, levels: int = LEVELS) -> Array:
     if fanout == SINGLE_LEVEL:
         return np.array([left])
     target = float(quantity("l0_files", layout.l0_files) * quantity("file_bytes", layout.file_bytes))
-    found = []
+    found: list[float] = []
     while left > 0:
         found.append(left if len(found) == levels - 1 else min(left, target))
         left -= found[-1]
