@@ -21,6 +21,7 @@ def speed_ups(records: Records, program: str) -> list[str]:
         "at once, s",
         "in flight",
         "speed-up",
+        *(["by threads"] if writes else []),
         f"{name} as published",
         f"{name} by own gains",
     ]

@@ -54,7 +54,7 @@ class Comparison:
     write_alone: float  # one write alone, in reads alone
     one: Ran
     many: Ran
-    threads: Ran | None = None  # as many, each I/O issued by a thread of its own; of programs that write
+    threads: Ran | None = None  # as many, each I/O issued by a thread of its own
 
     @property
     def speed_up(self) -> float:
@@ -166,7 +166,7 @@ def compare(name: str, drive: MeasuredDrive, program: Program) -> Comparison:
     """Runs ``program`` one I/O at a time, and with k_r reads and k_w writes in flight. Raises as the drive does."""
     k_r, k_w = drive.reads_at_once, drive.writes_at_once
     one, many = run(drive, program, 1, 1), run(drive, program, k_r, k_w)
-    by_threads = run(drive, program, k_r, k_w, threads=True) if many.pages_written else None
+    by_threads = run(drive, program, k_r, k_w, threads=True)
     gains = (drive.saturation.gain("read", many.reads), drive.saturation.gain("write", many.writes))
     alone = drive.write_us(1) / drive.read_us(1)
     return Comparison(

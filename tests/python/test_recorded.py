@@ -122,7 +122,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """This checkout's pages and records."""
     root = tmp_path_factory.mktemp("copy")
     shutil.copyfile(ROOT / "README.md", root / "README.md")
-    for name in ("docs", "runs/bench", "runs/compat", "runs/suites", "plans"):
+    for name in ("docs", "runs/bench", "runs/compat", "runs/concurrency", "runs/suites", "plans"):
         shutil.copytree(ROOT / name, root / name)
     return root
 
