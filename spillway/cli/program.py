@@ -9,6 +9,7 @@ import click
 from spillway import __version__
 from spillway.cli import (
     accelerate,
+    advise,
     bufferpool,
     compare,
     cost,
@@ -79,6 +80,7 @@ for command in (
     steady.steady_command,
     compare.compare_command,
     cost.cost_command,
+    advise.advise_command,
     fill.fill_command,
     sustain.sustain_command,
     repeat.repeat_command,

@@ -1,0 +1,158 @@
+"""`spillway advise` on drives and engines: presets measured, profiles read, the plan of --verify, a whole answer."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import fake_lsm
+import pytest
+from advised import LOAD, advice
+
+from spillway.advise.configuration import DEFAULTS, MIB, SHAPES, SINGLE
+from spillway.advise.drive import BLOCK_SIZES, Drive, of_preset, of_profile
+from spillway.advise.search import Request, advise
+from spillway.advise.simulated import simulator
+from spillway.advise.verify import Scaled, chosen, measure, plan_text, scaled
+from spillway.advise.workload import Limits
+from spillway.errors import SpillwayError
+from spillway.plan.document import load_plan
+from spillway.profile.document import read_profile, write_profile
+from spillway.profile.run import profile_target
+from spillway.profile.target import parse_target
+
+pytestmark = pytest.mark.native
+
+SMALL = replace(LOAD, data_bytes=24 * MIB, clients=2, scan_pairs=10)
+MEMORY = Limits(memory_bytes=16 * MIB)
+
+
+@pytest.fixture(scope="module")
+def quickstart() -> Drive:
+    return of_preset("quickstart")
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("profile") / "quickstart"
+    profile_target(parse_target("preset:quickstart"), place, ["spillway", "profile"], seed=1, budget_s=60)
+    return place
+
+
+def test_a_preset_is_measured(quickstart: Drive) -> None:
+    times = quickstart.times
+    assert set(times.reads) == set(BLOCK_SIZES)
+    assert 60 < times.read_us(4096, 1) < 110  # 84 us, as the preset says
+    assert times.read_us(4096, 64) > times.read_us(4096, 1)
+    assert times.read_cost_us(4096) < times.read_us(4096, 1) / 4
+    assert 200 < times.most_mb_s("write") < 400
+    assert quickstart.capacity_bytes == 8 * 2**30 and quickstart.rated_pe_cycles == 3000
+    assert quickstart.physical_bytes and quickstart.physical_bytes > quickstart.capacity_bytes
+
+
+def test_a_profile_of_a_preset_is_the_same_drive(quickstart: Drive, profile: Path) -> None:
+    found = of_profile(profile)
+    assert found.request["preset"] == "quickstart"
+    assert found.capacity_bytes == quickstart.capacity_bytes
+    assert found.times.read_us(4096, 8) == pytest.approx(quickstart.times.read_us(4096, 8), rel=0.1)
+    assert found.times.most_mb_s("write") == pytest.approx(quickstart.times.most_mb_s("write"), rel=0.15)
+
+
+def test_a_profile_of_a_real_drive_gets_a_model(profile: Path, tmp_path: Path) -> None:
+    own = read_profile(profile)
+    real = replace(own, target=own.target | {"kind": "device", "words": "/dev/sdx", "name": "sdx"})
+    place = tmp_path / "real"
+    place.mkdir()
+    write_profile(real, place)
+    found = of_profile(place)
+    assert not found.request["preset"] and found.rated_pe_cycles is None
+    rated = of_profile(place, 600e12)
+    assert rated.rated_bytes == 600e12
+    again = _measured_again(found)
+    assert again.read_us(4096, 1) == pytest.approx(own.latency_us["read"].value, rel=0.3)
+    assert again.most_mb_s("write") == pytest.approx(found.times.most_mb_s("write"), rel=0.4)
+
+
+def _measured_again(drive: Drive) -> Any:
+    """Service times of a model that was made, by the same points."""
+    from spillway.advise import drive as module
+    from spillway.profile import virtual
+    from spillway.profile.target import Scaled as Small
+    from spillway.profile.target import Target
+    from spillway.ssd.simulate import DriveChoice
+
+    settings = tuple(f"{key}={value}" for key, value in drive.request["set"].items())
+    target = Target("simulated", "model", DriveChoice(settings=settings))
+    small = Small({}, 8 * MIB, 64 * MIB, [])
+    samples = [s for each in (module._STREAMS, module._ACCESSES) for s in virtual.run(each, target, small, 1).samples]
+    return module._times(samples, "model")
+
+
+@pytest.mark.parametrize(
+    ("drops", "says"),
+    [
+        (lambda s: s.op == "write", "--destroy-data"),
+        (lambda s: s.op == "read" and s.pattern == "random", "no random reads of 4 KiB"),
+        (lambda s: s.op == "read" and s.pattern == "sequential", "no reads in order"),
+    ],
+)
+def test_a_profile_without_what_is_needed_is_refused(profile: Path, tmp_path: Path, drops: Any, says: str) -> None:
+    own = read_profile(profile)
+    place = tmp_path / "part"
+    place.mkdir()
+    write_profile(replace(own, samples=[s for s in own.samples if not drops(s)]), place)
+    with pytest.raises(SpillwayError, match=says):
+        of_profile(place)
+
+
+def test_the_plan_of_a_check_is_one_that_runs(quickstart: Drive, tmp_path: Path) -> None:
+    small = scaled(replace(SMALL, data_bytes=600 * MIB), quickstart, 64 * MIB)
+    arms = {shape: replace(DEFAULTS, shape=shape, fanout=1 if shape == SINGLE else 10).scaled(64) for shape in SHAPES}
+    arms["spilling"] = replace(arms["leveled"], spill="eager", spill_bytes=64 * MIB)
+    arms["no discard"] = replace(arms["leveled"], discard=False, extra_op=0.1)
+    path = tmp_path / "verify.toml"
+    path.write_text(plan_text(small, arms))
+    plan = load_plan(path)
+    assert [arm.name for arm in plan.arms] == list(arms)
+    assert all(len(arm.phases) == 3 and arm.phases[-1]["measured"] for arm in plan.arms)
+
+
+def test_predicted_and_measured_stand_beside_each_other(quickstart: Drive, tmp_path: Path) -> None:
+    drive = replace(quickstart, capacity_bytes=512 * MIB, least_capacity_bytes=512 * MIB)
+    drive = replace(drive, request=drive.request | {"set": {"capacity.capacity_bytes": str(512 * MIB)}})
+    arms = {shape: replace(DEFAULTS, shape=shape, fanout=1 if shape == SINGLE else 10).scaled(64) for shape in SHAPES}
+    arms["spilling"] = replace(arms["leveled"], spill="eager", spill_bytes=32 * MIB)
+    small = Scaled(SMALL, drive, 16.0, 2)
+    found = measure(small, arms, tmp_path / "run", ["test"], fake_lsm.simulate, (1,), measured_s=0.5, warm_s=0.2)
+    assert [each.name for each in found] == list(arms)
+    for each in found:
+        assert each.measured is not None, each.name
+        ratio = each.ratio("throughput_ops_s")
+        assert ratio is not None and ratio > 0
+        assert each.measured["wa_app"] >= 0.9
+
+
+def test_the_arms_of_a_check_have_the_winner_and_the_rivals() -> None:
+    found = advice()
+    arms = chosen(found)
+    assert arms["advised"] == found.winner.config
+    assert {"RocksDB's defaults", "flash configuration", "runner-up 1"} <= set(arms)
+    assert len(set(arms.values())) == len(arms)
+
+
+@pytest.mark.long
+def test_a_whole_answer(invoke: Any, tmp_path: Path) -> None:
+    words = ["--preset", "quickstart", "--data", "1GB", "--memory", "64MiB", "--cores", "2", "--mix", "put=0.5,get=0.5"]
+    done = invoke("advise", *words, "--json", tmp_path / "a.json", "--options", tmp_path / "OPTIONS")
+    assert done.code == 0, done.err
+    made = json.loads((tmp_path / "a.json").read_text())
+    assert made["ranked"] and made["considered"] > 100
+
+
+@pytest.mark.long
+def test_the_simulators_headline() -> None:
+    """MQSSD: on a 990 PRO with enough threads a single level reads about twice as fast, and costs lifetime."""
+    drive = of_preset("samsung-990-pro")
+    load = replace(LOAD, value_bytes=2048, data_bytes=128 * 10**9, puts=0.001, gets=0.999, scans=0.0, clients=32)
+    found = advise(Request(load=load, limits=Limits(memory_bytes=2**30), drive=drive, cores=12, simulate=simulator()))
+    assert found.ranked
