@@ -15,6 +15,7 @@ given.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -62,8 +63,7 @@ class ServiceTimes:
 
     def read_cost_us(self, block_bytes: float) -> float:
         """Time of the drive for each read when it is saturated: the least of latency / k."""
-        curves = {size: min(mean / k for k, mean, _ in points) for size, points in self.reads.items()}
-        return _by_size(curves, block_bytes)
+        return _by_size(self._costs, block_bytes)
 
     def stream_mb_s(self, op: str, streams: float = 1) -> float:
         """Rate of so many streams of 256 KiB accesses together."""
@@ -72,7 +72,15 @@ class ServiceTimes:
 
     def most_mb_s(self, op: str) -> float:
         """The highest rate of any number of streams."""
-        return max(rate for _, rate in self.streams[op])
+        return self._most[op]
+
+    @cached_property
+    def _most(self) -> dict[str, float]:
+        return {op: max(rate for _, rate in points) for op, points in self.streams.items()}
+
+    @cached_property
+    def _costs(self) -> dict[int, float]:
+        return {size: min(mean / k for k, mean, _ in points) for size, points in self.reads.items()}
 
     def streams_at_once(self) -> int:
         """The streams of writes beyond which doubling them buys less than 5 % (P25)."""

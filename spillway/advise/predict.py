@@ -33,7 +33,7 @@ CLOSED_FORM_ERROR = 0.5  # of figures without a simulation. Source: M20, errors 
 TAIL = 4.6  # ln 100
 MOST_BUSY = 0.95  # of the drive with writes, for waiting: beyond it no reader would be served
 DELAYED_PUT_S = 1e-3  # RocksDB's shortest sleep of a delayed writer. Source: WriteController, kMicrosPerRefill 1024
-HALVINGS, ROUNDS = 25, 6  # of the rate, and of the reads in flight at it
+HALVINGS, ROUNDS = 18, 4  # of the rate, and of the reads in flight at it
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ BLOCK_US = 3.0  # of reading and checking a block of 4 KiB. Source: guess
 SEEK_US, NEXT_US = 5.0, 0.4  # of a scan: of each run, and of each pair. Source: guess
 MOST_HITS = 0.98  # of a run's blocks. Source: guess
 HOT_SHARE = 0.8  # of a run that zipfian requests of exponent 1 hardly reach. Source: guess
-MOST_X, HALVINGS = 1e18, 24  # bytes; and of the bisection for x
+MOST_X, HALVINGS = 1e18, 20  # bytes; and of the bisection for x
 READAHEAD_BYTES = 64 * 2**10  # mean of RocksDB's own, which doubles from 8 to 256 KiB. Source: guess
 
 
@@ -92,11 +92,14 @@ def _hits(runs: list[tuple[float, float, float]], cache_bytes: float) -> list[fl
         return [1.0 for _ in runs]
 
     def held(x: float) -> float:
-        return sum(count * size * -math.expm1(-x * probed / size) for count, size, probed in runs)
+        total = 0.0
+        for count, size, probed in runs:
+            total -= count * size * math.expm1(-x * probed / size)
+        return total
 
     low, high = 0.0, cache_bytes
     while held(high) < cache_bytes and high < MOST_X:
-        high *= 4
+        low, high = high, 4 * high
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if held(middle) < cache_bytes else (low, middle)

@@ -115,8 +115,8 @@ def _direct(winner: Prediction) -> str:
 def _discard(advice: Advice) -> str:
     winner, other = advice.winner, advice.variants.get("no discard")
     if other is None:
-        return f"It is not to be had here; wa_device is {winner.wa_device.value:.3g}."
-    return f"wa_device is {winner.wa_device.value:.3g}, and without it {other.wa_device.value:.3g}."
+        return f"It is not to be had here; `wa_device` is {winner.wa_device.value:.3g}."
+    return f"With it `wa_device` is {winner.wa_device.value:.3g}, without it {other.wa_device.value:.3g}."
 
 
 def _extra_op(advice: Advice) -> str:
@@ -124,12 +124,12 @@ def _extra_op(advice: Advice) -> str:
     if advice.winner.config.discard:
         spared = advice.variants.get("no discard, extra OP")
         without = "" if spared is None else (
-            f"; without discard {spared.config.extra_op:.0%} left free makes wa_device {spared.wa_device.value:.3g}"
+            f"; without discard {spared.config.extra_op:.0%} left free makes `wa_device` {spared.wa_device.value:.3g}"
         )  # fmt: skip
         return f"With discard all that the files do not hold is spare already{without}."
     if other is None:
         return "The data leave no space to spare."
-    return f"With {other.config.extra_op:.0%} left out of the partition wa_device is {other.wa_device.value:.3g}."
+    return f"With {other.config.extra_op:.0%} left out of the partition `wa_device` is {other.wa_device.value:.3g}."
 
 
 def _spill(advice: Advice) -> str:

@@ -113,7 +113,12 @@ class _Search:
     def promising(self, grid: Sequence[Configuration]) -> list[Configuration]:
         """The best of each shape by closed forms, as many of each, in the order asked for and in the others."""
         request = self.request
-        scored = [(each, self.rough(each)) for each in grid]
+        paths: dict[Configuration, Configuration] = {}  # of those that write alike one: which reads best is seen later
+        for each in grid:
+            own = paths.setdefault(_written(each), each)
+            if each.block_bytes == own.block_bytes and each.bits_per_key > own.bits_per_key:
+                paths[_written(each)] = each
+        scored = [(each, self.rough(each)) for each in paths.values()]
         chosen: dict[Configuration, None] = {}
         orders = list(dict.fromkeys([request.order, "throughput", "wa-total"]))
         quota = max(1, request.simulated // (len(SHAPES) * len(orders)))
@@ -122,10 +127,7 @@ class _Search:
             for shape in SHAPES:
                 own = [(scores, each) for each, scores in scored if each.shape == shape]
                 own.sort(key=lambda pair: pair[0][column], reverse=True)
-                distinct = dict.fromkeys(_written(each) for _, each in own)
-                kept = set(list(distinct)[:quota])
-                best = {_written(each): each for _, each in reversed(own) if _written(each) in kept}
-                chosen |= dict.fromkeys(best.values())
+                chosen |= dict.fromkeys(each for _, each in own[:quota])
         return list(chosen)
 
     def rough(self, config: Configuration) -> tuple[float, float]:

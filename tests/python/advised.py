@@ -53,5 +53,5 @@ def ask(load: Workload, config: Configuration, cores: int = 8) -> Prediction:
 
 def advice(load: Workload = LOAD, limits: Limits | None = None, **more: Any) -> Advice:
     """The answer to a question about the made drive, from few simulations."""
-    options: dict[str, Any] = {"cores": 4, "simulated": 24, "simulate": fake_lsm.simulate} | more
+    options: dict[str, Any] = {"cores": 2, "simulated": 12, "simulate": fake_lsm.simulate} | more
     return advise(Request(load=load, limits=limits or Limits(memory_bytes=GIB), drive=DRIVE, **options))
