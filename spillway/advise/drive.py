@@ -38,7 +38,7 @@ Document = dict[str, Any]
 
 PAGE = 4096
 BLOCK_SIZES = (4096, 16384)  # of a table's blocks: service times between them follow a line
-STREAMS = (1, 2, 4, 8, 16)  # streams at once, of 256 KiB accesses in order
+STREAMS_AT_ONCE = (1, 2, 4, 8, 16)  # streams at once, of 256 KiB accesses in order
 STREAM_GAIN = 0.05  # doubling the streams buys less than this beyond the knee, as for k_w (spillway/fit/knee.py)
 COMMAND_SHARE = 0.3  # of a read's latency that is not tR. Source: guess, between the presets' 0.1 and 0.5
 MODEL_PLANES = 4  # of a die of a model made from a profile. Source: guess, usual for TLC
@@ -142,7 +142,7 @@ def of_preset(name: str, settings: tuple[str, ...] = (), seed: int = 1, rated_by
         raise SpillwayError(f"--preset {name} is a disk, and advice is for flash: name a drive of flash.")
     target = parse_target(f"preset:{name}", settings=settings)
     small = scaled(target)
-    answers = [virtual.run(each, target, small, seed) for each in (_STREAMS, _ACCESSES)]
+    answers = [virtual.run(each, target, small, seed) for each in (STREAMS, ACCESSES)]
     samples = [sample for answer in answers for sample in answer.samples]
     drive = _modelled(name, drive_request(DriveChoice(preset=name, settings=settings)), rated_bytes)
     kept = {key: value for key, value in small.settings.items() if key.startswith("slc_cache.")}
@@ -150,7 +150,7 @@ def of_preset(name: str, settings: tuple[str, ...] = (), seed: int = 1, rated_by
         drive,
         words=f"preset {name}, measured in virtual time",
         request=drive.request | {"set": kept | drive.request["set"]},
-        times=_times(samples, f"preset {name}"),
+        times=service_times(samples, f"preset {name}"),
         pio=estimate.pio(samples, PAGE),
         remarks=("its SLC cache is taken as full, as in a steady state",) if kept else (),
     )
@@ -159,7 +159,7 @@ def of_preset(name: str, settings: tuple[str, ...] = (), seed: int = 1, rated_by
 def of_profile(path: Path, rated_bytes: float | None = None) -> Drive:
     """A drive by its profile directory. Raises SpillwayError for one that is damaged or lacks what is needed."""
     profile = read_profile(path)
-    times = _times(profile.samples, str(path))
+    times = service_times(profile.samples, str(path))
     pio = profile.pio.get(PAGE)
     if pio is None or not pio.k_r.known or not math.isfinite(pio.write_max_mb_s):
         raise SpillwayError(
@@ -183,7 +183,7 @@ def of_profile(path: Path, rated_bytes: float | None = None) -> Drive:
 
 def _measure_streams(prober: Prober, _: float) -> None:
     for op in ("write", "read"):  # what is read was written in order
-        virtual.each(prober, (pio_point("sequential", op, grids.BULK_BYTES, k) for k in STREAMS))
+        virtual.each(prober, (pio_point("sequential", op, grids.BULK_BYTES, k) for k in STREAMS_AT_ONCE))
 
 
 def _measure_accesses(prober: Prober, _: float) -> None:
@@ -193,11 +193,11 @@ def _measure_accesses(prober: Prober, _: float) -> None:
         virtual.each(prober, grids.pio_random((op,), sizes, grids.CONCURRENCIES))
 
 
-_STREAMS = virtual.Procedure("streams", "sequential", _measure_streams)
-_ACCESSES = virtual.Procedure("random accesses", "steady", _measure_accesses)
+STREAMS = virtual.Procedure("streams", "sequential", _measure_streams)
+ACCESSES = virtual.Procedure("random accesses", "steady", _measure_accesses)
 
 
-def _times(samples: Sequence[Sample], where: str) -> ServiceTimes:
+def service_times(samples: Sequence[Sample], where: str) -> ServiceTimes:
     """Raises SpillwayError for samples without what is needed."""
     reads = {}
     for size in BLOCK_SIZES:
@@ -239,7 +239,7 @@ def _by_size(values: Mapping[int, float], size: float) -> float:
     """A line through the values of two sizes, and beyond them; of one size, in proportion above it."""
     if len(values) == 1:
         (only, value), *_ = values.items()
-        return value * max(1.0, size / only) ** 0.5
+        return value * math.sqrt(max(1.0, size / only))
     (small, low), (large, high) = sorted(values.items())
     slope = max(0.0, (high - low) / (large - small))
     return max(low + slope * (size - small), 0.5 * low)

@@ -52,7 +52,7 @@ class Read:
         if not self.blocks + self.ordered:
             return self.processor_us
         slow = times.read_p99_us(self.block_bytes, in_flight) - times.read_us(self.block_bytes, in_flight)
-        return self.service_us(times, in_flight) + max(0.0, slow) * max(1.0, self.blocks) ** 0.5
+        return self.service_us(times, in_flight) + max(0.0, slow) * math.sqrt(max(1.0, self.blocks))
 
     def drive_us(self, times: ServiceTimes) -> float:
         """What it takes of a saturated drive."""

@@ -12,9 +12,10 @@ from typing import Any
 
 from spillway.advise.configuration import LEVELED, SEPARATED, SHAPES, SINGLE, Configuration
 from spillway.advise.drive import Drive
+from spillway.advise.exact import exact
 from spillway.advise.predict import Prediction, System, predict
 from spillway.advise.rank import ORDERS, keeps, limits_of, ranked, sort_key
-from spillway.advise.simulated import Setting, Simulate, in_parallel, quick, simulator, thorough
+from spillway.advise.simulated import Setting, Simulate, in_parallel, quick, simulator
 from spillway.advise.space import configurations, neighbours, rivals, with_cache
 from spillway.advise.traffic import Traffic, closed_form
 from spillway.advise.workload import Limits, Workload
@@ -22,7 +23,7 @@ from spillway.native.process import Event
 
 Watch = Callable[[str, Event], None]
 
-SIMULATED = 96  # configurations: a minute on two cores. Source: measured, see docs/ADVISE.md
+SIMULATED = 72  # configurations: a minute on two cores. Source: measured, see docs/ADVISE.md
 CLIMBS, CLIMBERS = 2, 3  # rounds of neighbours, of so many of the best
 SEEDS = (1, 2)
 SPILL_BYTES = 4 * 2**30  # the library's default capacity of a spill store
@@ -125,9 +126,9 @@ class _Search:
         for order in orders:
             column = {"wa-total": 1, "lifetime": 1}.get(order, 0)
             for shape in SHAPES:
-                own = [(scores, each) for each, scores in scored if each.shape == shape]
-                own.sort(key=lambda pair: pair[0][column], reverse=True)
-                chosen |= dict.fromkeys(each for _, each in own[:quota])
+                alike = [(scores, each) for each, scores in scored if each.shape == shape]
+                alike.sort(key=lambda pair: pair[0][column], reverse=True)
+                chosen |= dict.fromkeys(each for _, each in alike[:quota])
         return list(chosen)
 
     def rough(self, config: Configuration) -> tuple[float, float]:
@@ -145,7 +146,7 @@ class _Search:
 
         def one(path: Configuration) -> Traffic:
             traffic = quick(self.setting, path)
-            self.tell("simulate", len(paths))
+            self.tell("simulate")
             return traffic
 
         self.quick |= dict(zip(paths, in_parallel(one, paths, self.request.parallel), strict=True))
@@ -163,17 +164,18 @@ class _Search:
         ]
         return list(dict.fromkeys([config, *(each for each in found if each is not None)]))
 
-    def thoroughly(self, configs: Sequence[Configuration]) -> dict[Configuration, Prediction]:
+    def thoroughly(
+        self, configs: Sequence[Configuration], seeds: Sequence[int] | None = None
+    ) -> dict[Configuration, Prediction]:
         """Predictions with intervals over seeds."""
-        paths = list(dict.fromkeys(map(_written, configs)))
+        distinct = list(dict.fromkeys(configs))
 
-        def one(path: Configuration) -> Traffic:
-            traffic = thorough(self.setting, path, self.request.seeds)
-            self.tell("simulate with other seeds", len(paths))
-            return traffic
+        def one(config: Configuration) -> Prediction:
+            found = exact(self.setting, _written(config), seeds or self.request.seeds, config)
+            self.tell("simulate with other seeds")
+            return found
 
-        found = dict(zip(paths, in_parallel(one, paths, self.request.parallel), strict=True))
-        return {each: self.predicted(each, found[_written(each)]) for each in configs}
+        return dict(zip(distinct, in_parallel(one, distinct, self.request.parallel), strict=True))
 
     def variants(self, winner: Configuration) -> dict[str, Prediction]:
         """The winner with each of its lines as its neighbours have it, and what has no neighbours: the shape, Spillway,
@@ -197,7 +199,7 @@ class _Search:
         if request.load.puts:
             spilling = replace(winner, spill=rollback_for(request.load), spill_bytes=SPILL_BYTES)
             named["spill"] = spilling
-        exact = self.thoroughly(list(named.values()))
+        exact = self.thoroughly(list(named.values()), self.request.seeds[:1])
         return {name: exact[each] for name, each in named.items()}
 
     def spare_share(self) -> float:
@@ -211,7 +213,7 @@ class _Search:
     def predicted(self, config: Configuration, traffic: Traffic) -> Prediction:
         return predict(self.request.load, config, self.request.drive, traffic, self.request.cores)
 
-    def tell(self, phase: str, total: int) -> None:
+    def tell(self, phase: str) -> None:
         self.done += 1
         if self.watch is not None:
             event: dict[str, Any] = {"event": "progress", "phase": phase, "done": self.done, "total": None}

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spillway import lsm
-from spillway.advise.configuration import SEPARATED, SINGLE, UNIVERSAL, Configuration
+from spillway.advise.configuration import LEAST_BUFFER, SEPARATED, SINGLE, UNIVERSAL, Configuration
 from spillway.advise.drive import Drive
 from spillway.advise.traffic import (
     BLOB_REFERENCE_BYTES,
@@ -35,8 +35,8 @@ Document = dict[str, Any]
 Simulate = Callable[[Document], Document]
 
 LEAST_DATA_BYTES = 256 * 2**20  # of a tree that is simulated small. Source: guess: four memtables' worth of files
-MOST_DATA_BYTES = 2 * 2**30  # of one of hundreds: a fraction of a second each
-WARM_ROUNDS, ROUNDS = 2.0, 3.0  # puts for each key before, and at the end. Source: guess
+MOST_DATA_BYTES = 768 * 2**20  # of one of hundreds: some tenths of a second each
+WARM_ROUNDS, ROUNDS = 1.5, 2.5  # puts for each key before, and at the end. Source: guess
 SHAPES = {SINGLE: "single-level", UNIVERSAL: "universal"}
 SPREAD_OF = ("put_ops_s", "wa_app", "wa_device", "held_bytes")
 
@@ -74,10 +74,10 @@ def request(
     value = BLOB_REFERENCE_BYTES if separated else load.value_bytes
     buffer = small.write_buffer_bytes
     if separated:  # a memtable holds whole values, and its file their addresses
-        buffer = max(1, round(buffer * tree_bytes(load, config) / load.pair_bytes))
+        buffer = max(LEAST_BUFFER, round(buffer * tree_bytes(load, config) / load.pair_bytes))
     tree = {
         "shape": SHAPES.get(config.shape, "leveled"),
-        "fanout": config.fanout,
+        "fanout": max(2, config.fanout),
         "level0_file_num_compaction_trigger": config.l0_files,
         "level0_slowdown_writes_trigger": config.l0_slowdown,
         "level0_stop_writes_trigger": config.l0_stop,
@@ -120,12 +120,13 @@ def quick(setting: Setting, config: Configuration, seed: int = 1) -> Traffic:
     return _traffic(setting, config, setting.simulate(request(setting, config, ROUNDS, seed)), None)
 
 
-def thorough(setting: Setting, config: Configuration, seeds: Sequence[int]) -> Traffic:
-    """From two simulations of each seed: the mean, with half of the range as the spread. Where a rate is asked for,
-    waits are those of a third one at that rate."""
+def thorough(setting: Setting, config: Configuration, seeds: Sequence[int], rate_ops_s: float | None = None) -> Traffic:
+    """From two simulations of each seed: the mean, with half of the range as the spread. ``rate_ops_s``: of puts."""
     found = []
     for seed in seeds:
-        first, last = (setting.simulate(request(setting, config, rounds, seed)) for rounds in (WARM_ROUNDS, ROUNDS))
+        first, last = (
+            setting.simulate(request(setting, config, rounds, seed, rate_ops_s)) for rounds in (WARM_ROUNDS, ROUNDS)
+        )
         found.append(_traffic(setting, config, last, first))
     spread = []
     for name in SPREAD_OF:
@@ -134,18 +135,10 @@ def thorough(setting: Setting, config: Configuration, seeds: Sequence[int]) -> T
         spread.append((name, (max(values) - min(values)) / 2 / middle if middle else 0.0))
     means = {
         name: sum(getattr(each, name) for each in found) / len(found)
-        for name in (
-            *SPREAD_OF, "read_bytes_per_put", "l0_files", "delayed_share", "stopped_share",
-        )
-    }  # fmt: skip
+        for name in (*SPREAD_OF, "read_bytes_per_put", "l0_files", "delayed_share", "stopped_share")
+    }
     worst = max(each.worst_wait_s for each in found)
-    whole = replace(found[0], **means, worst_wait_s=worst, spread=tuple(spread))
-    rate = (setting.load.rate_ops_s or 0.0) * setting.load.puts
-    if not 0 < rate < whole.put_ops_s:
-        return whole
-    paced = _traffic(setting, config, setting.simulate(request(setting, config, ROUNDS, seeds[0], rate)), None)
-    waits = {name: getattr(paced, name) for name in ("delayed_share", "stopped_share", "worst_wait_s")}
-    return replace(whole, **waits)
+    return replace(found[0], **means, worst_wait_s=worst, spread=tuple(spread))
 
 
 def in_parallel(work: Callable[[Any], Any], items: Sequence[Any], cores: int) -> list[Any]:

@@ -1,10 +1,11 @@
 """What puts make a configuration do to the drive, in closed form: to choose what is worth simulating.
 
     wa_app   = WAL + flush + (1 + min(B1, N) / (C W)) + sum over levels (1 + OVERLAP r_i)        leveled (M13, M15)
-             = WAL + flush + 1 + N / (C W)                                                       single level (M18, T4)
+             = WAL + flush + 1 + N / (S W)                                                       single level (M18, T4)
              = WAL + flush + UNIVERSAL log2(N / W)                                               universal
     a put's time is the longest of what it takes of the drive, of the compaction threads, of the processor
 
+    S files in L0 at which writers are slowed, which is where a single level keeps them; C, if a rate is asked for
     N bytes of data    W bytes of a memtable    C files in L0   B1 bytes of L1   r_i size of a level / of the one above
 
 Holds up to some tens of percent, as eqs 9 and 11 do (M20); the order of configurations matters here, not the figures.
@@ -77,7 +78,8 @@ def tree_bytes(load: Workload, config: Configuration) -> float:
 def compacted(load: Workload, config: Configuration) -> tuple[float, float]:
     """(bytes that compactions write for each byte of the tree that is flushed, those of them out of L0)."""
     data = load.pairs * tree_bytes(load, config)
-    batch = max(1.0, config.l0_files * flushed_bytes(load, config))
+    saturated = config.shape == SINGLE and load.rate_ops_s is None
+    batch = max(1.0, (config.l0_slowdown if saturated else config.l0_files) * flushed_bytes(load, config))
     if config.shape == UNIVERSAL:
         return UNIVERSAL_REWRITES * math.log2(max(2.0, data / flushed_bytes(load, config))), 1.0
     sizes = level_sizes(config, data)

@@ -23,9 +23,10 @@ from spillway.advise.configuration import (
     table_options,
 )
 from spillway.advise.drive import Drive
-from spillway.advise.predict import Prediction, predict
+from spillway.advise.exact import exact
+from spillway.advise.predict import Prediction
 from spillway.advise.search import Advice
-from spillway.advise.simulated import Setting, Simulate, in_parallel, thorough
+from spillway.advise.simulated import Setting, Simulate, in_parallel
 from spillway.advise.workload import Workload
 from spillway.native.process import Event
 from spillway.plan.document import load_plan
@@ -61,8 +62,7 @@ class Scaled:
 
     def prediction(self, config: Configuration, simulate: Simulate, seeds: Sequence[int]) -> Prediction:
         """Of a configuration that is scaled already."""
-        traffic = thorough(Setting(self.load, self.drive, self.cores, simulate), config, seeds)
-        return predict(self.load, config, self.drive, traffic, self.cores)
+        return exact(Setting(self.load, self.drive, self.cores, simulate), config, seeds, config)
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,8 @@ def _ycsb(load: Workload) -> Document:
 
 
 def _arm(name: str, config: Configuration, settings: dict[str, str], drive: Drive) -> Document:
-    options = db_options(config) | family_options(config) | table_options(config)
+    # Every arm reads and writes past the page cache: a plan's file system has none, nor its readahead.
+    options = db_options(replace(config, direct_io=True)) | family_options(config) | table_options(config)
     options |= {"block_cache": str(config.block_cache_bytes)}
     if config.shape == SINGLE:
         options["max_bytes_for_level_base"] = str(2**40)

@@ -7,6 +7,7 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 from shutil import which
+from typing import Any
 
 import pytest
 from advised import DRIVE, LOAD
@@ -31,7 +32,9 @@ def test_what_is_written_is_read_again(config: Configuration, tmp_path: Path) ->
     path.write_text(options_text(config, "two\nlines"))
     found = read_options(path)
     own = replace(config, block_cache_bytes=DEFAULTS.block_cache_bytes)
-    ignored = {"fanout": 10, "level_base_bytes": 0} if config.shape not in ("leveled", SEPARATED) else {}
+    ignored: dict[str, Any] = (
+        {"fanout": 10, "level_base_bytes": 0} if config.shape not in ("leveled", SEPARATED) else {}
+    )
     assert replace(found, **ignored) == replace(own, **ignored)
 
 
