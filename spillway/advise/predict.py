@@ -88,7 +88,7 @@ def predict(load: Workload, config: Configuration, drive: Drive, traffic: Traffi
         return Figure(value, max(least, value / (1 + reach)), value * (1 + reach))
 
     app = figure("wa_app", traffic.wa_app, "wa_app")
-    device = figure("wa_device", traffic.wa_device, "wa_device", least=1.0)
+    device = figure("wa_device", traffic.wa_device, "wa_device")
     total = _product(app, device)
     per_op = load.puts * load.pair_bytes
     flash = Figure(*(each * per_op for each in (total.value, total.low, total.high)))

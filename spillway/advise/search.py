@@ -24,6 +24,7 @@ from spillway.native.process import Event
 Watch = Callable[[str, Event], None]
 
 SIMULATED = 72  # configurations: a minute on two cores. Source: measured, see docs/ADVISE.md
+FAR_BEHIND = 0.1  # of the best rate by closed forms, which are wrong by less. Source: guess
 CLIMBS, CLIMBERS = 2, 3  # rounds of neighbours, of so many of the best
 SEEDS = (1, 2)
 SPILL_BYTES = 4 * 2**30  # the library's default capacity of a spill store
@@ -89,7 +90,8 @@ class _Search:
         for _ in range(CLIMBS):
             best = sorted(found.values(), key=self.key)[:CLIMBERS]
             beside = [self.fitting(each) for one in best for _, each in neighbours(one.config, request.cores)]
-            found |= self.simulated_once([each for each in beside if each is not None])
+            least = FAR_BEHIND * max(self.rough(each.config)[0] for each in best)
+            found |= self.simulated_once([each for each in beside if each is not None and self.rough(each)[0] >= least])
         by_order = sorted(found.values(), key=self.key)
         finalists = [each.config for each in by_order[: request.top]]
         named = rivals(request.load, request.limits)
@@ -119,7 +121,7 @@ class _Search:
             own = paths.setdefault(_written(each), each)
             if each.block_bytes == own.block_bytes and each.bits_per_key > own.bits_per_key:
                 paths[_written(each)] = each
-        scored = [(each, self.rough(each)) for each in paths.values()]
+        scored = self.worth_simulating([(each, self.rough(each)) for each in paths.values()])
         chosen: dict[Configuration, None] = {}
         orders = list(dict.fromkeys([request.order, "throughput", "wa-total"]))
         quota = max(1, request.simulated // (len(SHAPES) * len(orders)))
@@ -130,6 +132,13 @@ class _Search:
                 alike.sort(key=lambda pair: pair[0][column], reverse=True)
                 chosen |= dict.fromkeys(each for _, each in alike[:quota])
         return list(chosen)
+
+    def worth_simulating(
+        self, scored: list[tuple[Configuration, tuple[float, float]]]
+    ) -> list[tuple[Configuration, tuple[float, float]]]:
+        """Without those far behind: they take the simulator the longest, as they write the most."""
+        best = max((rate for _, (rate, _) in scored), default=0.0)
+        return [(each, scores) for each, scores in scored if scores[0] >= FAR_BEHIND * best]
 
     def rough(self, config: Configuration) -> tuple[float, float]:
         """(operations a second, less flash bytes of one), the first cut down by what breaks a limit."""
@@ -199,6 +208,8 @@ class _Search:
         if request.load.puts:
             spilling = replace(winner, spill=rollback_for(request.load), spill_bytes=SPILL_BYTES)
             named["spill"] = spilling
+        own = self.rough(winner)[0]
+        named = {name: each for name, each in named.items() if self.rough(each)[0] >= FAR_BEHIND * own}
         exact = self.thoroughly(list(named.values()), self.request.seeds[:1])
         return {name: exact[each] for name, each in named.items()}
 

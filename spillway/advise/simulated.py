@@ -21,6 +21,7 @@ from spillway.advise.drive import Drive
 from spillway.advise.traffic import (
     BLOB_REFERENCE_BYTES,
     BLOB_REWRITES,
+    BLOB_USED_SHARE,
     MEAN_L0,
     Traffic,
     flushed_bytes,
@@ -177,6 +178,7 @@ def _traffic(setting: Setting, config: Configuration, last: Document, first: Doc
         of_values = load.pair_bytes + (load.pair_bytes - load.key_bytes) * BLOB_REWRITES
         per_put += of_values
         put_us += of_values * wa_device / setting.drive.times.most_mb_s("write")
+        put_us /= BLOB_USED_SHARE
         held = held_bytes(load, config)
         tree_pair = load.pair_bytes
     levels = sorted((each["level"], each["bytes"], each["files"]) for each in last["levels"] if each["bytes"] > 0)

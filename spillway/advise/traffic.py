@@ -24,7 +24,9 @@ OVERLAP = 0.65  # of the next level's share, as files with the least overlap are
 UNIVERSAL_REWRITES = 0.75  # of a byte for each doubling of the tree. Source: guess
 UNIVERSAL_RUNS, UNIVERSAL_STEP = 3, 4  # runs beside the newest, and how much smaller each is. Source: guess
 BLOB_REFERENCE_BYTES = 24  # a blob's address in the tree. Source: RocksDB's BlobIndex: type, file, offset, size, codec
-BLOB_REWRITES = 1.3  # of a value by the collection of blob files. Source: guess
+BLOB_REWRITES = 1.2  # of a value by the collection of blob files. Source: guess
+BLOB_USED_SHARE = 0.45  # of the rate that the bytes allow: one flush writes tables and values in turn, and writers wait
+# for it. Calibrated on two cases of runs/bench/advise_grid.json: quickstart, puts; intel-545s, puts and gets
 BLOB_GARBAGE = 1.5  # space of blob files / live values. Source: guess
 PUT_US = 5.0  # a put's processor time. Source: guess, between runs of db_bench on two machines
 MERGE_US_PER_BYTE = 0.004  # of one thread of a compaction: 250 MB/s. Source: guess
@@ -103,8 +105,9 @@ def closed_form(load: Workload, config: Configuration, drive: Drive, cores: int)
     held = held_bytes(load, config)
     on_flash = _wa_device(config, drive, held)
     wait_us = _put_us(load, config, drive, cores, written, read, on_flash)
+    used = USED_SHARE * (BLOB_USED_SHARE if config.shape == SEPARATED else 1.0)
     return Traffic(
-        put_ops_s=USED_SHARE * 1e6 / max(wait_us, _thread_us(config, drive, of_tree, rewrites, out_of_l0)),
+        put_ops_s=used * 1e6 / max(wait_us, _thread_us(config, drive, of_tree, rewrites, out_of_l0)),
         wa_app=written / pair,
         wa_device=on_flash,
         read_bytes_per_put=read,

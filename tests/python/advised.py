@@ -1,14 +1,16 @@
 """A drive, a load and answers to try `spillway advise` with: nothing native, and the simulator's stand-in."""
 
+from functools import cache
 from typing import Any
 
 import fake_lsm
 
 from spillway.advise.configuration import Configuration
 from spillway.advise.drive import Drive, ServiceTimes
+from spillway.advise.exact import exact
 from spillway.advise.predict import Prediction, predict
 from spillway.advise.search import Advice, Request, advise
-from spillway.advise.simulated import Setting, thorough
+from spillway.advise.simulated import Setting
 from spillway.advise.traffic import closed_form
 from spillway.advise.workload import Limits, Workload
 from spillway.profile.document import UNKNOWN, Estimate, Pio
@@ -47,10 +49,10 @@ def prediction(load: Workload, config: Configuration, cores: int = 8) -> Predict
 
 def ask(load: Workload, config: Configuration, cores: int = 8) -> Prediction:
     """By the stand-in."""
-    traffic = thorough(Setting(load, DRIVE, cores, fake_lsm.simulate), config, (1, 2))
-    return predict(load, config, DRIVE, traffic, cores)
+    return exact(Setting(load, DRIVE, cores, fake_lsm.simulate), config, (1, 2), config)
 
 
+@cache
 def advice(load: Workload = LOAD, limits: Limits | None = None, **more: Any) -> Advice:
     """The answer to a question about the made drive, from few simulations."""
     options: dict[str, Any] = {"cores": 2, "simulated": 12, "simulate": fake_lsm.simulate} | more

@@ -18,6 +18,7 @@ TREE = {
 }  # fmt: skip
 LOAD = {"key_bytes": int, "value_bytes": int, "num": int, "operations": int, "distribution": str, "settle": bool}
 BANDWIDTH_MB_S = 400.0
+GATHERED = 3  # times the trigger: files in L0 where writers wait
 FIRST_SHARE = 0.5  # of what a put writes in a full tree, while the tree grows: over the first puts of each key
 
 
@@ -27,7 +28,7 @@ def simulate(request: Document) -> Document:
     tree, load = request["tree"], request["load"]
     pair = load["key_bytes"] + load["value_bytes"]
     data = load["num"] * pair
-    rewrites = rewritten(tree, data)
+    rewrites = rewritten(tree, data, load.get("rate_ops_s"))
     per_put = pair * (1 + rewrites + (1 if tree["wal"] else 0))
     seeded = 1 + 0.002 * (request["seed"] % 5)
     host = written(load["operations"], load["num"], per_put) * seeded
@@ -63,9 +64,9 @@ def written(operations: int, num: int, per_put: float) -> float:
     return per_put * (FIRST_SHARE * first + (operations - first))
 
 
-def rewritten(tree: Document, data: float) -> float:
-    """Bytes that compactions write for each that is flushed."""
-    batch = tree["write_buffer_size"] * tree["level0_file_num_compaction_trigger"]
+def rewritten(tree: Document, data: float, rate: float | None) -> float:
+    """Bytes that compactions write for each that is flushed; writers without a rate let files gather in L0."""
+    batch = tree["write_buffer_size"] * tree["level0_file_num_compaction_trigger"] * (1 if rate else GATHERED)
     if tree["shape"] == "single-level":
         return 1 + data / batch
     if tree["shape"] == "universal":
