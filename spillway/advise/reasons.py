@@ -72,7 +72,11 @@ def difference(winner: Prediction, other: Prediction) -> str:
 def _line(advice: Advice, name: str, value: str, attribute: str, show: Show) -> Reason:
     own = {key: each for key, each in advice.variants.items() if key == attribute or key.startswith(f"{attribute}=")}
     said = [f"with {show(getattr(each.config, attribute))}: {difference(advice.winner, each)}" for each in own.values()]
-    return Reason(name, value, _sentence("; ".join(said)) if said else "It is the only value within the limits.")
+    return Reason(
+        name,
+        value,
+        _sentence("; ".join(said)) if said else "No other value was simulated, in which it would differ by itself.",
+    )
 
 
 def _shape(advice: Advice) -> str:
@@ -141,7 +145,9 @@ def _spill(advice: Advice) -> str:
         return f"Writers would be held up {held:.1%} of the time; diverted writes come back {winner.config.spill}ly."
     other = advice.variants.get("spill")
     told = "" if other is None else f"; with it ({other.config.spill}): {difference(winner, other)}"
-    return f"Writers are held up {held:.1%} of the time, at most {time_words(winner.traffic.worst_wait_s * 1e6)}{told}."
+    longest = winner.traffic.worst_wait_s * 1e6
+    waits = f", at most {time_words(longest)}" if longest >= 1 else ""
+    return f"Writers are held up {held:.1%} of the time{waits}{told}."
 
 
 def _memtables(config: Configuration) -> str:

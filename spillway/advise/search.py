@@ -23,9 +23,9 @@ from spillway.native.process import Event
 
 Watch = Callable[[str, Event], None]
 
-SIMULATED = 72  # configurations: a minute on two cores. Source: measured, see docs/ADVISE.md
+SIMULATED = 48  # configurations, of each shape as many. Source: guess: a minute in all on two idle cores
 FAR_BEHIND = 0.1  # of the best rate by closed forms, which are wrong by less. Source: guess
-CLIMBS, CLIMBERS = 2, 3  # rounds of neighbours, of so many of the best
+CLIMBS, CLIMBERS = 1, 3  # rounds of neighbours, of so many of the best
 SEEDS = (1, 2)
 SPILL_BYTES = 4 * 2**30  # the library's default capacity of a spill store
 EAGER_READS, LAZY_READS = 0.15, 0.02  # share of reads from, and to, which rollback is eager, lazy (K8, K24)
@@ -40,7 +40,7 @@ class Request:
     drive: Drive
     cores: int
     order: str = "throughput"
-    top: int = 10
+    top: int = 6
     discard: bool = True
     current: Configuration | None = None
     simulate: Simulate = field(default_factory=simulator)

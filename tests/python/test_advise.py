@@ -370,7 +370,7 @@ def test_each_line_of_the_winner_has_a_sentence_with_a_figure() -> None:
             "discard", "extra over-provisioning", "Spillway"} <= {each.line for each in lines}  # fmt: skip
     for each in lines:
         assert each.sentence.endswith(".") and each.sentence[0].isupper(), each
-        assert any(letter.isdigit() for letter in each.sentence) or "only value" in each.sentence, each
+        assert any(letter.isdigit() for letter in each.sentence) or "No other value" in each.sentence, each
 
 
 def test_the_document_is_json_and_says_what_was_asked() -> None:
