@@ -5,7 +5,8 @@
 
 Writes claims.csv as the suite has it, runs.csv with a line for each run, its lifetime beside its write amplification,
 and about.json: command, factor, commit, build, machine, and how long each plan took. The checkout must be clean, its
-executable that of the runs, and every plan whole; with --partial, about.json names those that are not.
+executable that of the runs, and every plan whole; with --partial, about.json names those that are not. With --as NAME
+the record is runs/suites/NAME/, beside those of plans that were run with other settings.
 
 docs/RECORDED.md shows it between markers that name the suite; `make docs` fills them.
 """
@@ -93,6 +94,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--partial", action="store_true")
+    parser.add_argument("--as", dest="name", help="the record's own name, beside one of other plans of the suite")
     options = parser.parse_args()
     directory: Path = options.directory
     suite = read(directory / "suite.json")
@@ -116,7 +118,7 @@ def main() -> int:
         for name in done
         for arm, figures in read(directory / name / "summary.json")["arms"].items()
     ]
-    place = ROOT / "runs" / "suites" / suite["suite"]
+    place = ROOT / "runs" / "suites" / (options.name or suite["suite"])
     place.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(directory / "claims.csv", place / "claims.csv")
     with (place / "runs.csv").open("w", encoding="utf-8", newline="") as file:
@@ -128,6 +130,7 @@ def main() -> int:
     settings = list(dict.fromkeys(each for name in done for each in suite["plans"][name].get("settings", [])))
     words = ["spillway", "suite", suite["suite"], *([] if own else ["--scale", suite["factor"]])]
     about = {
+        "suite": suite["suite"],
         "command": shlex.join([*words, *(word for each in settings for word in ("--set", each))]),
         "settings": {name: suite["plans"][name].get("settings", []) for name in done},
         "factor": suite["factor"],

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/spelling.h"
+#include "tool/lsm/command.h"
 #include "tool/pool/command.h"
 #include "tool/probe/command.h"
 #include "tool/protocol/command.h"
@@ -45,6 +46,7 @@ constexpr auto kCommands = std::to_array<Entry>({
     {"ssd-precondition", spillway::tool::ssd_precondition},
     {"ssd-show", spillway::tool::ssd_show},
     {"bufferpool", spillway::tool::bufferpool},
+    {"lsm-simulate", spillway::tool::lsm_simulate},
     {"spill-show", spillway::tool::spill_show},
     {"spill-drain", spillway::tool::spill_drain},
 });

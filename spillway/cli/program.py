@@ -9,11 +9,11 @@ import click
 from spillway import __version__
 from spillway.cli import (
     accelerate,
-    advise,
     bufferpool,
     compare,
     cost,
     drive,
+    fill,
     lint,
     precondition,
     profile,
@@ -25,6 +25,7 @@ from spillway.cli import (
     suite,
     sustain,
 )
+from spillway.cli.models import advise, lsm
 from spillway.errors import Interrupted, SpillwayError
 
 
@@ -80,7 +81,7 @@ for command in (
     compare.compare_command,
     cost.cost_command,
     advise.advise_command,
-    sustain.fill_command,
+    fill.fill_command,
     sustain.sustain_command,
     repeat.repeat_command,
     suite.suite_command,
@@ -90,6 +91,7 @@ for command in (
     profile.model,
     bufferpool.bufferpool_command,
     ssd.ssd,
+    lsm.lsm,
     drive.drive_command,
     spill.spill,
     accelerate.accelerate_command,

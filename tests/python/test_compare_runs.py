@@ -171,7 +171,7 @@ def test_in_virtual_time_years_are_unknown_with_a_reason(made: Made, invoke: Inv
     assert "(in virtual time no rate is the drive's)" in refused.err
 
 
-@pytest.mark.parametrize("count", [1, 5])
+@pytest.mark.parametrize("count", [1, pytest.param(5, marks=pytest.mark.long)])
 def test_years_of_two_kinds_are_not_ranked(made: Made, invoke: Invoke, count: int) -> None:
     """By rated cycles and by a maker's warranty: the second are fewer, whatever the run did."""
     plan = PLAN.replace("duration_s = 12", "duration_s = 120") + ARMS

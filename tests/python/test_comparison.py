@@ -306,6 +306,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_the_page_has_the_papers_figures_and_the_verdicts(page: Path) -> None:
     text = page.read_text()
     for key in ("each-0", "each-2", "bars-writes", "bars-p99", "bars-efficiency", "to-the-end", "traffic-0"):
@@ -355,6 +356,7 @@ def test_comparisons_say_once_what_all_arms_have_alike() -> None:
 
 
 @pytest.mark.browser
+@pytest.mark.long
 def test_the_page_draws_every_comparison(page: Path) -> None:
     seen = visit(page, "--dump-dom")
     assert complaints(seen.console) == []
@@ -362,6 +364,7 @@ def test_the_page_draws_every_comparison(page: Path) -> None:
 
 
 @pytest.mark.browser
+@pytest.mark.long
 def test_a_phase_is_named_where_its_name_fits(tmp_path: Path) -> None:
     """Of 120 seconds on half a page's width, 60 hold a whole label, 10 a name, and 1 nothing."""
     page = tmp_path / "page.html"

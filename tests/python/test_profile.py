@@ -129,6 +129,7 @@ def test_a_profile_survives_its_directory(profile: Profile, shared_profile: Path
     assert {s.procedure for s in profile.samples} == {"pio", "mqssd"}
 
 
+@pytest.mark.long
 def test_json_has_every_parameter_with_its_interval(
     fake: Fake, tmp_path: Path, invoke: Invoke, shared_profile: Path
 ) -> None:
@@ -386,6 +387,7 @@ def test_the_five_guidelines_are_answered(profile: Profile) -> None:
     assert "batch the writes first" in said["Asymmetry controls performance"]
 
 
+@pytest.mark.long
 def test_mqssd_beats_its_rivals_on_a_drive_that_is_one(shared_profile: Path, invoke: Invoke, profile: Profile) -> None:
     medians = compare.medians(compare.compare(profile))
     assert medians["MQSSD"]["all"] < 0.05
@@ -412,6 +414,7 @@ def drawn(shared_profile: Path) -> dict[str, Panel]:
     return {panel.key: panel for panel in panels(read_profile(shared_profile))}
 
 
+@pytest.mark.long
 def test_the_report_has_the_papers_figures_for_this_drive(drawn: dict[str, Panel]) -> None:
     both = {f"{what}-{op}" for what in ("bandwidth", "latency", "throughput", "models") for op in ("read", "write")}
     assert set(drawn) == both | {"alpha", "knees", "cost-setup", "cost-page"}
@@ -437,6 +440,7 @@ def test_mixes_have_charts_where_they_were_measured() -> None:
 
 
 @pytest.mark.browser
+@pytest.mark.long
 def test_the_report_draws_every_chart_without_a_complaint(
     shared_profile: Path, profile: Profile, drawn: dict[str, Panel]
 ) -> None:

@@ -29,6 +29,7 @@ def test_pio_is_recovered() -> None:
     assert missed(figures) == []
 
 
+@pytest.mark.long
 def test_sequential_writes_are_recovered() -> None:
     """295, 117, 196 and 630 MB/s."""
     figures = recover.recovered_sequential()

@@ -215,6 +215,7 @@ def test_the_page_of_several_arms_draws_every_chart(two_arms: Path) -> None:
 
 
 @pytest.mark.browser
+@pytest.mark.long
 def test_an_error_in_the_browser_is_noticed(rundir: Path, tmp_path: Path) -> None:
     """The two tests above can fail: an exception on the page and a chart that is not drawn are both seen."""
     page = (rundir / "report.html").read_text()

@@ -375,7 +375,8 @@ def test_the_reason_of_a_differing_claim_is_a_sentence(path: Path) -> None:
 
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: path.parent.name)
 def test_every_claim_that_is_not_reproduced_has_a_cause(recorded: Path) -> None:
-    claims = load_suite(find_suite(recorded.parent.name)).claims
+    about = json.loads((recorded.parent / "about.json").read_text(encoding="utf-8"))
+    claims = load_suite(find_suite(about.get("suite", recorded.parent.name))).claims
     by_statement = {(claim.name, claim.says): claim for claim in claims}
     with recorded.open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["verdict"] in ("differs", "not measured")]

@@ -438,7 +438,7 @@ def test_what_was_measured_is_not_lost_with_its_report(
 
 
 @pytest.mark.reports
-@pytest.mark.parametrize("mode", ["fails", "crashes"])
+@pytest.mark.parametrize("mode", ["fails", pytest.param("crashes", marks=pytest.mark.long)])
 def test_a_run_that_came_to_its_end_with_failures_is_not_lost_with_its_report(
     fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:

@@ -34,6 +34,7 @@ duration_s = 3
 """
 
 
+@pytest.mark.long
 def test_the_edge_is_found_from_a_store_that_is_loaded_once(invoke: Invoke, tmp_path: Path) -> None:
     plan, out = tmp_path / "small.toml", tmp_path / "found"
     plan.write_text(PLAN)

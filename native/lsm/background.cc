@@ -1,0 +1,346 @@
+#include "lsm/background.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <utility>
+
+namespace spillway::lsm {
+namespace {
+
+// A record is read by its place in the spill store's log: the host reads each page that it lies on.
+double pages_of_record(double bytes, double page_bytes) { return bytes / page_bytes + 1; }
+
+}  // namespace
+
+Background::Background(const Spec& spec, const KeySpace& keys, DriveFiles& files, Agenda& agenda, Processor& processor,
+                       Figures& figures)
+    : spec_(spec),
+      keys_(keys),
+      files_(files),
+      agenda_(agenda),
+      processor_(processor),
+      figures_(figures),
+      entry_(entry_bytes(spec)),
+      random_(ssd::mix(spec.seed)),
+      tree_(spec.tree) {
+  figures_.levels.resize(tree_.levels());
+  figures_.compactions_from.resize(tree_.levels());
+}
+
+void Background::schedule(Nanos now, bool speed_up) {
+  const auto waits = [](const Immutable& memtable) { return !memtable.in_flush; };
+  while (flushes_ < spec_.tree.flush_threads && std::any_of(immutable_.begin(), immutable_.end(), waits)) {
+    start_flush(now);
+  }
+  const std::uint32_t most = speed_up ? spec_.tree.compaction_threads : 1;
+  while (compactions_ < most) {
+    auto compaction = pick_compaction(tree_);
+    if (!compaction) return;
+    if (compaction->trivial_move) {
+      move_trivially(*compaction);
+    } else {
+      start_compaction(now, std::move(*compaction));
+    }
+  }
+}
+
+std::size_t Background::new_job(Job::Kind kind) {
+  const auto slot = std::find_if(jobs_.begin(), jobs_.end(), [](const Job& job) { return !job.running; });
+  Job& job = slot == jobs_.end() ? jobs_.emplace_back() : *slot;
+  job = Job();
+  job.kind = kind;
+  job.running = true;
+  return static_cast<std::size_t>(
+      std::find_if(jobs_.begin(), jobs_.end(), [&](const Job& one) { return &one == &job; }) - jobs_.begin());
+}
+
+std::uint32_t Background::free_lane() {
+  const auto slot =
+      std::find_if(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.step == Lane::Step::done; });
+  const auto index = static_cast<std::uint32_t>(slot - lanes_.begin());
+  if (slot == lanes_.end()) lanes_.emplace_back();
+  return index;
+}
+
+void Background::start_flush(Nanos now) {
+  const std::size_t index = new_job(Job::Kind::flush);
+  Job& job = jobs_[index];
+  Files sources;
+  double puts = 0;
+  for (Immutable& memtable : immutable_) {
+    if (memtable.in_flush) continue;
+    memtable.in_flush = true;
+    auto source = std::make_shared<SortedFile>();
+    source->low = memtable.memtable.low;
+    source->high = memtable.memtable.high;
+    source->entries = memtable.memtable.entries;
+    puts += memtable.memtable.puts;
+    sources.push_back(std::move(source));
+    job.memtables.push_back(memtable.memtable);
+  }
+  MergeSpec spec;
+  spec.inputs = std::move(sources);
+  spec.entry_bytes = entry_.file;
+  job.outputs = merge(keys_, spec, random_);
+  job.merge_ns = puts * (spec_.host.merge_entry_ns + entry_.file * spec_.host.merge_byte_ns);
+  ++flushes_;
+  start_lanes(now, index, 1);
+}
+
+MergeSpec Background::merge_spec(const Compaction& compaction) const {
+  MergeSpec spec;
+  spec.inputs = compaction.all();
+  spec.entry_bytes = entry_.file;
+  const std::size_t output = compaction.output_level;
+  if (output == 0) return spec;
+  spec.target_file_bytes = tree_.target_file_bytes(output);
+  spec.most_overlap_bytes = spec_.tree.max_compaction_bytes();
+  if (output + 1 < tree_.levels() && spec_.tree.shape == Shape::leveled) {
+    spec.grandparents = tree_.overlapping(output + 1, range_of(spec.inputs));
+    spec.align_to_grandparents = spec_.tree.level_compaction_dynamic_file_size;
+  }
+  return spec;
+}
+
+void Background::start_compaction(Nanos now, Compaction compaction) {
+  const std::size_t index = new_job(Job::Kind::compaction);
+  Job& job = jobs_[index];
+  job.outputs = merge(keys_, merge_spec(compaction), random_);
+  double entries = 0;
+  for (const File& file : compaction.all()) {
+    file->in_compaction = true;
+    entries += total(file->entries);
+    for (const fs::Extent& extent : file->place.extents()) job.input.append(extent);
+  }
+  job.merge_ns = entries * (spec_.host.merge_entry_ns + entry_.file * spec_.host.merge_byte_ns);
+  const bool splits = compaction.start_level == 0 && compaction.output_level > 0;
+  const auto parts = static_cast<std::uint32_t>(std::max<std::size_t>(1, compaction.lower.size()));
+  job.compaction = std::move(compaction);
+  ++compactions_;
+  start_lanes(now, index, splits ? std::min(spec_.tree.max_subcompactions, parts) : 1);
+}
+
+void Background::move_trivially(const Compaction& compaction) {
+  tree_.replace(compaction.inputs, compaction.inputs, compaction.output_level);
+  ++figures_.trivial_moves;
+  changed_ = true;
+}
+
+void Background::roll_back(Nanos now, fs::ExtentList spilled, double puts) {
+  assert(!rolling_back());
+  const std::size_t index = new_job(Job::Kind::rollback);
+  Job& job = jobs_[index];
+  auto source = std::make_shared<SortedFile>();
+  source->entries = keys_.distinct(puts);
+  MergeSpec spec;
+  spec.inputs = {source};
+  spec.entry_bytes = entry_.file;
+  job.outputs = merge(keys_, spec, random_);
+  job.spilled = std::move(spilled);
+  job.spilled_puts = puts;
+  const double page = static_cast<double>(files_.page_bytes());
+  const double entries = total(source->entries);
+  const auto wanted = static_cast<std::uint64_t>(entries * pages_of_record(entry_.log, page));
+  // The same pages are read again where records share them.
+  while (job.input.pages() < wanted) {
+    for (const fs::Extent& extent : job.spilled.extents()) {
+      const std::uint64_t pages = std::min(extent.pages, wanted - job.input.pages());
+      job.input.append({extent.first_page, pages});
+    }
+  }
+  job.merge_ns = entries * (spec_.host.merge_entry_ns + entry_.file * spec_.host.merge_byte_ns);
+  ++rollbacks_;
+  start_lanes(now, index, 1);
+}
+
+void Background::start_lanes(Nanos now, std::size_t index, std::uint32_t count) {
+  Job& job = jobs_[index];
+  std::uint64_t writes = 0;
+  for (const File& file : job.outputs) writes += files_.pages_for(file->bytes);
+  const std::uint64_t reads = job.input.pages();
+  job.chunk_unit = reads > 0 ? reads : writes;
+  job.lanes_left = count;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t id = free_lane();
+    Lane& lane = lanes_[id];
+    lane = Lane();
+    lane.job = index;
+    lane.read_pages = reads * (i + 1) / count - reads * i / count;
+    lane.write_pages = writes * (i + 1) / count - writes * i / count;
+    lane.pages_out_of_page_in = reads > 0 ? static_cast<double>(writes) / static_cast<double>(reads) : 0;
+    lane.step = Lane::Step::writing;  // taken, and nothing in flight
+    step(now, id);
+  }
+}
+
+bool Background::continue_lane(Nanos now, std::uint32_t id) {
+  changed_ = false;
+  Lane& lane = lanes_[id];
+  switch (lane.step) {
+    case Lane::Step::reading:
+      merge_chunk(now, id, static_cast<std::uint64_t>(lane.merge_ns_left));
+      break;
+    case Lane::Step::merging:
+      processor_.leave();
+      after_merging(now, id);
+      break;
+    case Lane::Step::writing:
+      step(now, id);
+      break;
+    case Lane::Step::syncing: {
+      lane.step = Lane::Step::done;
+      Job& job = jobs_[lane.job];
+      if (--job.lanes_left == 0) finish(now, job);
+      break;
+    }
+    case Lane::Step::done:
+      assert(false);
+  }
+  return changed_;
+}
+
+// Chooses what a lane does next. REQUIRES: nothing of it is in flight
+void Background::step(Nanos now, std::uint32_t id) {
+  Lane& lane = lanes_[id];
+  const Job& job = jobs_[lane.job];
+  const double chunk = kWriteChunkBytes / static_cast<double>(files_.page_bytes());
+  const bool only_writes = job.input.pages() == 0;
+  if (lane.write_pages > 0 && (lane.gathered_pages >= chunk || (lane.gathered_pages >= 1 && lane.read_pages == 0))) {
+    return write_chunk(now, id);
+  }
+  if (lane.read_pages > 0) return read_chunk(now, id);
+  if (lane.write_pages > 0) {
+    if (only_writes)
+      return merge_chunk(now, id, std::min(lane.write_pages, static_cast<std::uint64_t>(std::max(1.0, chunk))));
+    lane.gathered_pages = static_cast<double>(lane.write_pages);  // rounding has left a page
+    return write_chunk(now, id);
+  }
+  lane.step = Lane::Step::syncing;
+  files_.flush(now, kFirstLane + id);
+}
+
+void Background::read_chunk(Nanos now, std::uint32_t id) {
+  Lane& lane = lanes_[id];
+  Job& job = jobs_[lane.job];
+  const auto chunk =
+      static_cast<std::uint64_t>(std::max(1.0, kReadChunkBytes / static_cast<double>(files_.page_bytes())));
+  const std::uint64_t pages = std::min(lane.read_pages, chunk);
+  lane.step = Lane::Step::reading;
+  lane.merge_ns_left = static_cast<double>(pages);
+  const auto cause = job.kind == Job::Kind::rollback ? device::Cause::spill : device::Cause::compaction;
+  files_.read(now, job.input.slice(job.next_read, pages), cause, kFirstLane + id);
+  job.next_read += pages;
+  lane.read_pages -= pages;
+}
+
+void Background::merge_chunk(Nanos now, std::uint32_t id, std::uint64_t pages) {
+  Lane& lane = lanes_[id];
+  const Job& job = jobs_[lane.job];
+  lane.step = Lane::Step::merging;
+  const bool only_writes = job.input.pages() == 0;
+  lane.gathered_pages += static_cast<double>(pages) * (only_writes ? 1 : lane.pages_out_of_page_in);
+  processor_.enter();
+  const double share = static_cast<double>(pages) / static_cast<double>(std::max<std::uint64_t>(1, job.chunk_unit));
+  const double ns = job.merge_ns * share * processor_.slowdown();
+  agenda_.add(now + static_cast<Nanos>(ns), Agenda::What::lane, id);
+}
+
+void Background::after_merging(Nanos now, std::uint32_t id) { step(now, id); }
+
+void Background::write_chunk(Nanos now, std::uint32_t id) {
+  Lane& lane = lanes_[id];
+  Job& job = jobs_[lane.job];
+  const auto chunk =
+      static_cast<std::uint64_t>(std::max(1.0, kWriteChunkBytes / static_cast<double>(files_.page_bytes())));
+  const auto gathered = static_cast<std::uint64_t>(lane.gathered_pages);
+  const std::uint64_t pages = std::max<std::uint64_t>(1, std::min({chunk, gathered, lane.write_pages}));
+  const std::uint64_t before = job.written.pages();
+  lane.step = Lane::Step::writing;
+  if (!files_.append(job.written, pages)) {
+    drive_is_full_ = true;
+    return;
+  }
+  const auto cause = job.kind == Job::Kind::flush      ? device::Cause::flush
+                     : job.kind == Job::Kind::rollback ? device::Cause::spill
+                                                       : device::Cause::compaction;
+  files_.write(now, job.written.slice(before, pages), cause, kFirstLane + id);
+  lane.write_pages -= pages;
+  lane.gathered_pages = std::max(0.0, lane.gathered_pages - static_cast<double>(pages));
+}
+
+void Background::place_outputs(Job& job) {
+  std::uint64_t at = 0;
+  for (const File& file : job.outputs) {
+    const std::uint64_t pages = files_.pages_for(file->bytes);
+    for (const fs::Extent& extent : job.written.slice(at, pages)) file->place.append(extent);
+    file->number = ++file_number_;
+    at += pages;
+  }
+}
+
+void Background::finish(Nanos now, Job& job) {
+  place_outputs(job);
+  switch (job.kind) {
+    case Job::Kind::flush:
+      finish_flush(now, job);
+      break;
+    case Job::Kind::compaction:
+      finish_compaction(now, job);
+      break;
+    case Job::Kind::rollback:
+      finish_rollback(now, job);
+      break;
+  }
+  job.running = false;
+  changed_ = true;
+}
+
+void Background::finish_flush(Nanos now, Job& job) {
+  for (const Memtable& memtable : job.memtables) release(now, memtable.log);
+  // The memtables of one job are the oldest that were not in a flush before.
+  std::size_t left = job.memtables.size();
+  std::erase_if(immutable_, [&](const Immutable& one) { return one.in_flush && left > 0 && left-- > 0; });
+  for (const File& file : job.outputs) {
+    figures_.flush_bytes += file->bytes;
+    figures_.levels[0].bytes_written += file->bytes;
+    tree_.add_newest(file);
+  }
+  ++figures_.flushes;
+  --flushes_;
+}
+
+void Background::finish_compaction(Nanos now, Job& job) {
+  const Compaction& done = job.compaction;
+  const Files inputs = done.all();
+  tree_.replace(inputs, job.outputs, done.output_level);
+  for (const File& file : inputs) {
+    file->in_compaction = false;
+    figures_.compaction_bytes_read += file->bytes;
+    release(now, file->place);
+  }
+  figures_.levels[done.start_level].bytes_read += bytes_of(done.inputs);
+  figures_.levels[done.output_level].bytes_read += bytes_of(done.lower);
+  figures_.compaction_bytes_written += bytes_of(job.outputs);
+  figures_.levels[done.output_level].bytes_written += bytes_of(job.outputs);
+  CompactionFigures& from = figures_.compactions_from[done.start_level];
+  ++from.compactions;
+  from.files_touched += inputs.size();
+  ++figures_.compactions;
+  if (done.start_level == 0 && done.output_level == 0) ++figures_.intra_l0_compactions;
+  --compactions_;
+}
+
+void Background::finish_rollback(Nanos now, Job& job) {
+  release(now, job.spilled);
+  figures_.rollback_bytes_read += static_cast<double>(job.input.pages() * files_.page_bytes());
+  for (const File& file : job.outputs) {
+    figures_.rollback_bytes_written += file->bytes;
+    figures_.levels[0].bytes_written += file->bytes;
+    tree_.add_newest(file);
+  }
+  ++figures_.rollbacks;
+  --rollbacks_;
+}
+
+}  // namespace spillway::lsm

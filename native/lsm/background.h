@@ -1,0 +1,93 @@
+// Flushes, compactions and rollbacks: which run, and how each goes on.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "lsm/agenda.h"
+#include "lsm/background_job.h"
+#include "lsm/drive_files.h"
+#include "lsm/figures.h"
+#include "lsm/merge.h"
+#include "lsm/picker.h"
+#include "lsm/simulation.h"
+#include "ssd/structures/random.h"
+
+namespace spillway::lsm {
+
+// The owners of requests at the drive.
+inline constexpr Owner kLogOwner = 0;
+inline constexpr Owner kSpillOwner = 1;
+inline constexpr Owner kFirstLane = 2;
+
+class Background {
+ public:
+  Background(const Spec& spec, const KeySpace& keys, DriveFiles& files, Agenda& agenda, Processor& processor,
+             Figures& figures);
+
+  // A full memtable; it is flushed when a thread is free.
+  void add_immutable(Memtable memtable) { immutable_.push_back({std::move(memtable), false}); }
+  // Brings spilled writes back into L0. REQUIRES: !rolling_back()
+  void roll_back(Nanos now, fs::ExtentList spilled, double puts);
+
+  // Starts what may run. `speed_up`: compactions may run side by side (StallState).
+  void schedule(Nanos now, bool speed_up);
+  // A lane's request is complete, or its merging is. True if the tree or the memtables have changed.
+  bool continue_lane(Nanos now, std::uint32_t lane);
+
+  const Tree& tree() const { return tree_; }
+  std::size_t immutable_memtables() const { return immutable_.size(); }
+  bool rolling_back() const { return rollbacks_ > 0; }
+  // Nothing runs, and nothing is left to flush. (Compactions that are blocked or not needed do not count.)
+  bool idle() const { return flushes_ + compactions_ + rollbacks_ == 0 && immutable_.empty(); }
+  bool drive_is_full() const { return drive_is_full_; }
+
+ private:
+  struct Immutable {
+    Memtable memtable;
+    bool in_flush = false;
+  };
+
+  void start_flush(Nanos now);
+  void start_compaction(Nanos now, Compaction compaction);
+  void move_trivially(const Compaction& compaction);
+  MergeSpec merge_spec(const Compaction& compaction) const;
+  std::size_t new_job(Job::Kind kind);
+  void start_lanes(Nanos now, std::size_t job, std::uint32_t count);
+  std::uint32_t free_lane();
+
+  void step(Nanos now, std::uint32_t lane);
+  void read_chunk(Nanos now, std::uint32_t lane);
+  void merge_chunk(Nanos now, std::uint32_t lane, std::uint64_t pages);
+  void write_chunk(Nanos now, std::uint32_t lane);
+  void after_merging(Nanos now, std::uint32_t lane);
+  void after_writing(Nanos now, std::uint32_t lane);
+  void finish(Nanos now, Job& job);
+  void finish_flush(Nanos now, Job& job);
+  void finish_compaction(Nanos now, Job& job);
+  void finish_rollback(Nanos now, Job& job);
+  void place_outputs(Job& job);
+  void release(Nanos now, const fs::ExtentList& place) { files_.release(now, place, spec_.tree.discard); }
+
+  const Spec& spec_;
+  const KeySpace& keys_;
+  DriveFiles& files_;
+  Agenda& agenda_;
+  Processor& processor_;
+  Figures& figures_;
+  const EntryBytes entry_;
+  ssd::Random random_;
+  Tree tree_;
+  std::deque<Immutable> immutable_;  // oldest first
+  std::deque<Job> jobs_;             // slots are used again
+  std::deque<Lane> lanes_;
+  std::uint64_t file_number_ = 0;
+  std::uint32_t flushes_ = 0;
+  std::uint32_t compactions_ = 0;
+  std::uint32_t rollbacks_ = 0;
+  bool changed_ = false;
+  bool drive_is_full_ = false;
+};
+
+}  // namespace spillway::lsm

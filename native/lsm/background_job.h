@@ -1,0 +1,56 @@
+// A flush, a compaction or a rollback while it runs: lanes that read, compute and write in turns.
+//
+// As in RocksDB, a lane (the job itself, or one of its subcompactions) has one request at the drive at a time: it reads
+// ahead a chunk, merges it, writes when a chunk has gathered, and waits for each.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lsm/picker.h"
+#include "lsm/tree.h"
+
+namespace spillway::lsm {
+
+inline constexpr double kReadChunkBytes = 2.0 * 1048576;   // compaction_readahead_size with direct reads
+inline constexpr double kWriteChunkBytes = 1.0 * 1048576;  // writable_file_max_buffer_size
+
+// A full memtable and its log.
+struct Memtable {
+  Entries entries;
+  double puts = 0;
+  double low = 0;
+  double high = 1;
+  fs::ExtentList log;
+};
+
+struct Lane {
+  enum class Step : std::uint8_t { reading, merging, writing, syncing, done };
+  std::size_t job = 0;  // index of its job
+  Step step = Step::done;
+  std::uint64_t read_pages = 0;  // left
+  std::uint64_t write_pages = 0;
+  double pages_out_of_page_in = 0;
+  double gathered_pages = 0;  // merged, not yet written
+  double merge_ns_left = 0;   // of the current chunk
+};
+
+struct Job {
+  enum class Kind : std::uint8_t { flush, compaction, rollback };
+  Kind kind = Kind::flush;
+  bool running = false;
+  Compaction compaction;            // of a compaction
+  std::vector<Memtable> memtables;  // of a flush
+  fs::ExtentList spilled;           // of a rollback: what it reads
+  double spilled_puts = 0;
+  Files outputs;
+  fs::ExtentList input;    // all that it reads, one file after another
+  fs::ExtentList written;  // its outputs, one file after another
+  std::uint64_t next_read = 0;
+  double merge_ns = 0;           // in all
+  std::uint64_t chunk_unit = 0;  // pages over which merge_ns is spread: read, or else written
+  std::vector<std::uint32_t> lanes;
+  std::size_t lanes_left = 0;
+};
+
+}  // namespace spillway::lsm

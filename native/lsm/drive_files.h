@@ -1,0 +1,65 @@
+// Files on a drive in virtual time: which pages they take, and the commands that read and write them.
+//
+// An *owner* waits for a request, which may be several commands. advance() names the owners whose requests completed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "device/device.h"
+#include "device/model/drive_model.h"
+#include "fs/extents.h"
+
+namespace spillway::lsm {
+
+using ssd::Nanos;
+using Owner = std::uint32_t;
+inline constexpr Owner kNobody = 0xFFFFFFFF;
+
+class DriveFiles {
+ public:
+  // REQUIRES: an idle drive, which nobody else uses meanwhile
+  explicit DriveFiles(device::DriveModel& drive);
+
+  std::uint64_t page_bytes() const { return page_bytes_; }
+  std::uint64_t pages_for(double bytes) const;
+  std::uint64_t held_bytes() const { return (all_pages_ - free_.free_pages()) * page_bytes_; }
+  std::uint64_t peak_held_bytes() const { return peak_held_bytes_; }
+
+  // Makes a file longer. False: the drive is full; what was taken before is in `place`.
+  bool append(fs::ExtentList& place, std::uint64_t pages);
+  // Frees a file's pages, and tells the drive if `discard`.
+  void release(Nanos now, const fs::ExtentList& place, bool discard);
+
+  // REQUIRES: the owner has no request in flight; !extents.empty()
+  void read(Nanos now, std::span<const fs::Extent> extents, device::Cause cause, Owner owner);
+  void write(Nanos now, std::span<const fs::Extent> extents, device::Cause cause, Owner owner);
+  // Makes what was written durable: an NVMe flush.
+  void flush(Nanos now, Owner owner);
+
+  std::optional<Nanos> next_event() const { return drive_.next_event(); }
+  // Appends the owners whose requests are complete.
+  void advance(Nanos now, std::vector<Owner>& ready);
+  // Ends when the drive does no more work of its own (its write cache is empty).
+  Nanos run_dry(Nanos now);
+
+  bool refused() const { return refused_; }  // the drive has refused a command
+  const ssd::Counters& counters() const { return drive_.counters(); }
+
+ private:
+  void submit(Nanos now, ssd::Opcode op, std::span<const fs::Extent> extents, device::Cause cause, Owner owner);
+
+  device::DriveModel& drive_;
+  const std::uint64_t page_bytes_;
+  const std::uint64_t all_pages_;
+  fs::FreeExtents free_;
+  std::uint64_t cursor_ = 0;  // after the last allocation
+  std::uint64_t peak_held_bytes_ = 0;
+  std::vector<std::uint32_t> in_flight_;  // commands of an owner's request
+  std::vector<ssd::Completion> done_;
+  bool refused_ = false;
+};
+
+}  // namespace spillway::lsm

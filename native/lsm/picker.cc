@@ -1,0 +1,182 @@
+#include "lsm/picker.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "lsm/universal_picker.h"
+
+namespace spillway::lsm {
+
+Files Compaction::all() const {
+  Files files = inputs;
+  files.insert(files.end(), lower.begin(), lower.end());
+  return files;
+}
+
+namespace {
+
+constexpr std::size_t kLeastForIntraL0 = 4;  // RocksDB's kMinFilesForIntraL0Compaction
+
+// The oldest L0 file, and all that overlap it directly or through others.
+Files l0_inputs(const Files& l0) {
+  Files inputs = {l0.back()};
+  KeyRange range = range_of(inputs);
+  for (bool grew = true; grew;) {
+    grew = false;
+    for (const File& file : l0) {
+      if (file->low >= range.high || file->high <= range.low) continue;
+      if (std::find(inputs.begin(), inputs.end(), file) != inputs.end()) continue;
+      inputs.push_back(file);
+      range = range_of(inputs);
+      grew = true;
+    }
+  }
+  return inputs;
+}
+
+// More files of the start level, if they add none of the output level and the whole stays small enough.
+void expand(const Tree& tree, Compaction& compaction) {
+  if (compaction.lower.empty() || compaction.start_level == 0) return;
+  const auto fits = [&](const Files& wider) {
+    return wider.size() > compaction.inputs.size() && !any_in_compaction(wider) &&
+           bytes_of(wider) + bytes_of(compaction.lower) < tree.options().max_compaction_bytes() &&
+           tree.overlapping(compaction.output_level, range_of(wider)).size() == compaction.lower.size();
+  };
+  const KeyRange lower = range_of(compaction.lower);
+  const KeyRange upper = range_of(compaction.inputs);
+  Files wider =
+      tree.overlapping(compaction.start_level, {std::min(lower.low, upper.low), std::max(lower.high, upper.high)});
+  if (fits(wider)) {
+    compaction.inputs = std::move(wider);
+    return;
+  }
+  std::erase_if(wider, [&](const File& file) {
+    const bool chosen = std::find(compaction.inputs.begin(), compaction.inputs.end(), file) != compaction.inputs.end();
+    return !chosen && (file->low < lower.low || file->high > lower.high);
+  });
+  if (fits(wider)) compaction.inputs = std::move(wider);
+}
+
+bool moves_trivially(const Tree& tree, const Compaction& compaction) {
+  if (!tree.options().trivial_moves || !compaction.lower.empty() || compaction.inputs.size() != 1) return false;
+  if (compaction.output_level + 1 >= tree.levels()) return true;
+  const double below = tree.overlapping_bytes(compaction.output_level + 1, range_of(compaction.inputs));
+  return below + bytes_of(compaction.inputs) <= tree.options().max_compaction_bytes();
+}
+
+// Completes a compaction of `inputs`. Nothing if a file that it needs is in another one.
+std::optional<Compaction> complete(const Tree& tree, Files inputs, std::size_t start, std::size_t output) {
+  Compaction compaction;
+  compaction.inputs = std::move(inputs);
+  compaction.start_level = start;
+  compaction.output_level = output;
+  if (any_in_compaction(compaction.inputs)) return std::nullopt;
+  compaction.lower = tree.overlapping(output, range_of(compaction.inputs));
+  if (any_in_compaction(compaction.lower)) return std::nullopt;
+  expand(tree, compaction);
+  compaction.trivial_move = moves_trivially(tree, compaction);
+  return compaction;
+}
+
+std::optional<Compaction> pick_from_l0(const Tree& tree) {
+  const Files& l0 = tree.level(0);
+  if (any_in_compaction(l0)) return std::nullopt;  // one compaction with files of L0 at a time
+  return complete(tree, l0_inputs(l0), 0, tree.base_level());
+}
+
+// Merges the newest files of L0 into one, while L0 cannot be compacted into the base level.
+std::optional<Compaction> pick_intra_l0(const Tree& tree) {
+  const Files& l0 = tree.level(0);
+  if (l0.size() < tree.options().level0_file_num_compaction_trigger + 2 || l0.front()->in_compaction)
+    return std::nullopt;
+  double bytes = l0.front()->bytes;
+  double bytes_per_removed = std::numeric_limits<double>::max();
+  std::size_t limit = 1;
+  for (; limit < l0.size(); ++limit) {
+    bytes += l0[limit]->bytes;
+    const double now_per_removed = bytes / static_cast<double>(limit);
+    if (l0[limit]->in_compaction || now_per_removed > bytes_per_removed ||
+        bytes > tree.options().max_compaction_bytes()) {
+      break;
+    }
+    bytes_per_removed = now_per_removed;
+  }
+  if (limit < kLeastForIntraL0) return std::nullopt;
+  Compaction compaction;
+  compaction.inputs.assign(l0.begin(), l0.begin() + static_cast<std::ptrdiff_t>(limit));
+  return compaction;
+}
+
+// The level's files in the order in which they are tried.
+Files by_priority(const Tree& tree, std::size_t level) {
+  std::vector<std::pair<double, File>> ordered;
+  const Files& files = tree.level(level);
+  ordered.reserve(files.size());
+  const bool by_size = tree.options().compaction_pri == CompactionPri::by_compensated_size;
+  // Files and those below are in the order of their keys: one pass over both.
+  const Files& below = tree.level(level + 1);
+  std::size_t first = 0;
+  for (const File& file : files) {
+    if (by_size) {
+      ordered.emplace_back(-file->bytes, file);
+      continue;
+    }
+    while (first < below.size() && below[first]->high <= file->low) ++first;
+    double overlap = 0;
+    for (std::size_t at = first; at < below.size() && below[at]->low < file->high; ++at) overlap += below[at]->bytes;
+    ordered.emplace_back(overlap / file->bytes, file);
+  }
+  std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  Files result;
+  result.reserve(ordered.size());
+  for (auto& [priority, file] : ordered) result.push_back(std::move(file));
+  return result;
+}
+
+std::optional<Compaction> pick_from_level(const Tree& tree, std::size_t level) {
+  for (const File& file : by_priority(tree, level)) {
+    if (file->in_compaction) continue;
+    if (auto compaction = complete(tree, {file}, level, level + 1)) return compaction;
+  }
+  return std::nullopt;
+}
+
+std::optional<Compaction> pick_leveled(const Tree& tree) {
+  std::vector<std::pair<double, std::size_t>> scores;
+  scores.emplace_back(tree.score(0), 0);
+  for (std::size_t l = tree.base_level(); l + 1 < tree.levels(); ++l) scores.emplace_back(tree.score(l), l);
+  std::stable_sort(scores.begin(), scores.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  bool l0_blocked = false;
+  for (const auto& [score, level] : scores) {
+    if (score < 1) break;
+    // While L0 waits for the base level, nothing more of that level is compacted: L0 would starve.
+    if (l0_blocked && level == tree.base_level()) continue;
+    if (level > 0) {
+      if (auto compaction = pick_from_level(tree, level)) return compaction;
+      continue;
+    }
+    if (auto compaction = pick_from_l0(tree)) return compaction;
+    l0_blocked = true;
+    if (auto compaction = pick_intra_l0(tree)) return compaction;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Compaction> pick_compaction(const Tree& tree) {
+  if (tree.level(0).empty() && tree.options().shape != Shape::leveled) return std::nullopt;
+  return tree.options().shape == Shape::universal ? pick_universal(tree) : pick_leveled(tree);
+}
+
+bool needs_compaction(const Tree& tree) {
+  if (tree.options().shape == Shape::universal) return universal_needs_compaction(tree);
+  for (std::size_t l = 0; l + 1 < tree.levels(); ++l) {
+    if ((l == 0 || l >= tree.base_level()) && tree.score(l) >= 1) return true;
+  }
+  return false;
+}
+
+}  // namespace spillway::lsm

@@ -1,0 +1,269 @@
+#include "lsm/simulation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lsm/background.h"
+#include "lsm/queries.h"
+#include "lsm/writer.h"
+
+namespace spillway::lsm {
+namespace {
+
+// Per entry. Sources: RocksDB's MemTable::Add and InlineSkipList (varints, sequence number, 1.33 pointers a node);
+// BlockBuilder (shared, unshared and value lengths; sequence number); log_writer and WriteBatch (record and batch
+// headers).
+constexpr double kSequenceBytes = 8;
+constexpr double kMemtableOverhead = kSequenceBytes + 3 + 10.6;
+constexpr double kBlockEntryOverhead = kSequenceBytes + 4;
+constexpr double kLogRecordOverhead = 7 + 12 + 3;
+// Index, filter and properties, as a share of a file; what keys share with the one before them is saved.
+constexpr double kIndexEntryBytes = 24;
+
+constexpr Nanos kProgressEvery = 50'000'000;  // of virtual time
+
+Status drive_full(const DriveFiles& files) {
+  return Status::error(Fault::drive_full, "the tree does not fit the drive: " + std::to_string(files.held_bytes()) +
+                                              " bytes are held; raise capacity.capacity_bytes or lower load.num");
+}
+
+class Simulation {
+ public:
+  Simulation(const Spec& spec, device::DriveModel& drive, device::DriveModel* query_drive, const Watch& watch)
+      : spec_(spec),
+        query_drive_(query_drive),
+        watch_(watch),
+        keys_(spec.load),
+        files_(drive),
+        processor_(spec.host.cores),
+        stalls_(spec.tree),
+        background_(spec_, keys_, files_, agenda_, processor_, figures_),
+        writer_(spec_, keys_, files_, agenda_, processor_, background_, figures_) {}
+
+  Result<Figures> run() {
+    const Status loaded = load();
+    if (!loaded) return loaded;
+    figures_.drive = files_.counters();
+    run_queries();
+    finish();
+    return std::move(figures_);
+  }
+
+ private:
+  Status load() {
+    writer_.start(0);
+    if (spec_.sample_interval_s > 0) agenda_.add(sample_ns(), Agenda::What::sample, 0);
+    figures_.complete = true;
+    while (!over()) {
+      const auto next = next_time();
+      if (!next) return Status::error(Fault::stopped, "the simulation cannot go on: nothing is left that could happen");
+      now_ = std::max(now_, *next);
+      take_drive_events();
+      take_agenda();
+      if (files_.refused()) return drive_full(files_);
+      if (background_.drive_is_full() || writer_.drive_is_full()) return drive_full(files_);
+      if (now_ >= next_progress_) {
+        next_progress_ = now_ + kProgressEvery;
+        if (watch_.progress && !watch_.progress(writer_.operations())) {
+          figures_.complete = false;
+          break;
+        }
+      }
+    }
+    if (figures_.load_seconds == 0) figures_.load_seconds = seconds(now_);
+    now_ = files_.run_dry(now_);
+    return {};
+  }
+
+  // The load has ended, and, if it settles, nothing is left to flush, to bring back or to compact.
+  bool over() {
+    if (!writer_.done()) return false;
+    if (figures_.load_seconds == 0) {
+      count_stall();
+      figures_.load_seconds = seconds(now_);
+      if (!spec_.load.settle) return true;
+      writer_.close(now_);
+      changed();
+    }
+    if (!spec_.load.settle) return true;
+    writer_.roll_back(now_, stalls_.state(), true);
+    background_.schedule(now_, stalls_.state().speed_up);
+    if (!background_.idle() || writer_.has_spilled()) return false;
+    figures_.settle_seconds = seconds(now_) - figures_.load_seconds;
+    return true;
+  }
+
+  std::optional<Nanos> next_time() const {
+    const auto drive = files_.next_event();
+    const auto item = agenda_.next();
+    if (!drive) return item;
+    if (!item) return drive;
+    return std::min(*drive, *item);
+  }
+
+  void take_drive_events() {
+    const auto event = files_.next_event();
+    if (!event || *event > now_) return;
+    ready_.clear();
+    files_.advance(now_, ready_);
+    for (const Owner owner : ready_) {
+      if (owner < kFirstLane) {
+        writer_.written(now_, owner);
+      } else if (background_.continue_lane(now_, owner - kFirstLane)) {
+        changed();
+      }
+    }
+  }
+
+  void take_agenda() {
+    while (agenda_.next() && *agenda_.next() <= now_) {
+      const Agenda::Item item = agenda_.pop();
+      switch (item.what) {
+        case Agenda::What::lane:
+          if (background_.continue_lane(now_, static_cast<std::uint32_t>(item.id))) changed();
+          break;
+        case Agenda::What::writer:
+          if (writer_.timer(now_, item.id)) changed();
+          break;
+        case Agenda::What::sample:
+          sample();
+          break;
+        case Agenda::What::query:
+          break;
+      }
+    }
+  }
+
+  // The tree or the memtables have changed: new stall conditions, new jobs.
+  void changed() {
+    for (bool again = true; again;) {
+      const std::size_t runs = background_.tree().level(0).size();
+      update_stall();
+      background_.schedule(now_, stalls_.state().speed_up);
+      again = background_.tree().level(0).size() != runs;  // trivial moves
+    }
+    update_stall();
+    if (spec_.spill.capacity_bytes > 0 && !writer_.done()) writer_.roll_back(now_, stalls_.state(), false);
+    writer_.set_stall(now_, stalls_.state());
+  }
+
+  void update_stall() {
+    count_stall();
+    StallSignals signals;
+    signals.immutable_memtables = background_.immutable_memtables();
+    signals.l0_files = background_.tree().level(0).size();
+    signals.pending_bytes = background_.tree().pending_compaction_bytes();
+    if (signals.immutable_memtables == signals_.immutable_memtables && signals.l0_files == signals_.l0_files &&
+        signals.pending_bytes == signals_.pending_bytes) {
+      return;
+    }
+    signals_ = signals;
+    stalls_.update(signals);
+  }
+
+  void count_stall() {
+    if (figures_.load_seconds == 0) {
+      const double passed = seconds(now_ - stall_since_);
+      const StallState& state = stalls_.state();
+      const auto cause = static_cast<std::size_t>(state.cause);
+      if (state.stopped) figures_.stopped_s[cause] += passed;
+      if (state.delayed) figures_.delayed_s[cause] += passed;
+    }
+    stall_since_ = now_;
+  }
+
+  void sample() {
+    const StallState& state = stalls_.state();
+    Sample sample;
+    sample.seconds = seconds(now_);
+    sample.operations = writer_.operations();
+    sample.l0_files = background_.tree().level(0).size();
+    sample.immutable_memtables = background_.immutable_memtables();
+    sample.pending_compaction_bytes = signals_.pending_bytes;
+    sample.host_bytes_written = files_.counters().host_bytes_written;
+    sample.nand_bytes_programmed = files_.counters().nand_bytes_programmed_total();
+    sample.delayed = state.delayed;
+    sample.stopped = state.stopped;
+    if (watch_.sample) watch_.sample(sample);
+    agenda_.add(now_ + sample_ns(), Agenda::What::sample, 0);
+  }
+
+  void run_queries() {
+    if (!figures_.complete) return;
+    const EntryBytes entry = entry_bytes(spec_);
+    std::optional<DriveFiles> elsewhere;
+    fs::ExtentList anywhere;
+    Nanos now = now_;
+    if (query_drive_ != nullptr) {
+      elsewhere.emplace(*query_drive_);
+      elsewhere->append(anywhere, query_drive_->capacity_bytes() / elsewhere->page_bytes());
+      now = 0;
+    }
+    for (const QuerySpec& query : spec_.queries) {
+      const QueryRun run{spec_,
+                         query,
+                         keys_,
+                         background_.tree(),
+                         elsewhere ? &anywhere : nullptr,
+                         entry.file,
+                         ssd::mix(spec_.seed + 17)};
+      figures_.queries.push_back(run_query(run, elsewhere ? *elsewhere : files_, now));
+    }
+  }
+
+  void finish() {
+    figures_.operations = writer_.operations();
+    const double pair = spec_.load.key_bytes + spec_.load.value_bytes;
+    figures_.user_bytes = figures_.operations * pair;
+    figures_.live_user_bytes = pair * total(keys_.distinct(figures_.operations));
+    figures_.held_bytes = files_.held_bytes();
+    figures_.peak_held_bytes = files_.peak_held_bytes();
+    for (std::size_t l = 0; l < figures_.levels.size(); ++l) {
+      figures_.levels[l].files = background_.tree().level(l).size();
+      figures_.levels[l].bytes = background_.tree().bytes(l);
+    }
+  }
+
+  static double seconds(Nanos ns) { return static_cast<double>(ns) / 1e9; }
+  Nanos sample_ns() const { return static_cast<Nanos>(spec_.sample_interval_s * 1e9); }
+
+  const Spec spec_;
+  device::DriveModel* const query_drive_;
+  const Watch& watch_;
+  const KeySpace keys_;
+  Figures figures_;
+  DriveFiles files_;
+  Agenda agenda_;
+  Processor processor_;
+  StallController stalls_;
+  StallSignals signals_;
+  Background background_;
+  Writer writer_;
+  std::vector<Owner> ready_;
+  Nanos now_ = 0;
+  Nanos stall_since_ = 0;
+  Nanos next_progress_ = 0;
+};
+
+}  // namespace
+
+EntryBytes entry_bytes(const Spec& spec) {
+  const double pair = spec.load.key_bytes + spec.load.value_bytes;
+  EntryBytes bytes;
+  bytes.memtable = pair + kMemtableOverhead;
+  bytes.log = pair + kLogRecordOverhead;
+  const double in_block = pair + kBlockEntryOverhead;
+  const double a_block = std::max(1.0, spec.tree.block_size / in_block);  // entries
+  bytes.file = in_block + (spec.load.key_bytes + kIndexEntryBytes) / a_block + spec.tree.bits_per_key / 8;
+  return bytes;
+}
+
+Result<Figures> simulate(const Spec& spec, device::DriveModel& drive, device::DriveModel* query_drive,
+                         const Watch& watch) {
+  return Simulation(spec, drive, query_drive, watch).run();
+}
+
+}  // namespace spillway::lsm

@@ -1,0 +1,83 @@
+// The tree's shape: files as key ranges and sizes, in levels.
+//
+// L0 holds its files newest first, and they overlap. Every other level is one sorted run of files that do not. Pure
+// bookkeeping: no time, no drive.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "fs/extents.h"
+#include "lsm/key_space.h"
+#include "lsm/spec.h"
+
+namespace spillway::lsm {
+
+// A sorted file: entries evenly spread over [low, high).
+struct SortedFile {
+  std::uint64_t number = 0;
+  double low = 0;
+  double high = 1;
+  Entries entries;
+  double bytes = 0;
+  fs::ExtentList place;  // on the drive
+  bool in_compaction = false;
+};
+
+using File = std::shared_ptr<SortedFile>;
+using Files = std::vector<File>;
+
+double bytes_of(const Files& files);
+bool any_in_compaction(const Files& files);
+
+// The key range of some files. REQUIRES: !files.empty()
+struct KeyRange {
+  double low = 0;
+  double high = 0;
+};
+KeyRange range_of(const Files& files);
+
+class Tree {
+ public:
+  explicit Tree(const TreeOptions& options);
+
+  const Files& level(std::size_t index) const { return levels_[index]; }
+  std::size_t levels() const { return levels_.size(); }
+  double bytes(std::size_t index) const { return bytes_of(levels_[index]); }
+
+  // The files of a level (not L0) that overlap [low, high), in order.
+  Files overlapping(std::size_t index, KeyRange range) const;
+  double overlapping_bytes(std::size_t index, KeyRange range) const;
+
+  // Adds a file to L0 as the newest.
+  void add_newest(File file) { levels_[0].insert(levels_[0].begin(), std::move(file)); }
+  // Removes the inputs and adds the outputs to a level. Outputs to L0 take the place of the newest input.
+  // REQUIRES: all inputs are in the tree; outputs of a level below L0 do not overlap what stays in it
+  void replace(const Files& inputs, const Files& outputs, std::size_t output_level);
+
+  // The level into which L0 is compacted. 1 unless level targets are dynamic.
+  std::size_t base_level() const { return base_level_; }
+  double target_bytes(std::size_t index) const { return targets_[index]; }
+  double target_file_bytes(std::size_t index) const;
+
+  // RocksDB's compaction score of a level; from 1 on it is compacted (VersionStorageInfo::ComputeCompactionScore).
+  double score(std::size_t index) const;
+  // The bytes that must be rewritten until every level is within its target (EstimateCompactionBytesNeeded).
+  double pending_compaction_bytes() const;
+  // Sorted runs: files of L0 and levels that are not empty.
+  std::size_t sorted_runs() const;
+
+  const TreeOptions& options() const { return options_; }
+
+ private:
+  void set_targets();
+  void set_dynamic_targets();
+
+  TreeOptions options_;
+  std::vector<Files> levels_;
+  std::vector<double> targets_;  // by level; of L0: not used
+  std::size_t base_level_ = 1;
+};
+
+}  // namespace spillway::lsm

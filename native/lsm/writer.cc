@@ -1,0 +1,199 @@
+#include "lsm/writer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace spillway::lsm {
+namespace {
+
+constexpr double kLogChunkBytes = 1.0 * 1048576;  // written back when as many have gathered
+constexpr double kAlmost = 1e-6;                  // puts: what rounding may leave
+
+}  // namespace
+
+Writer::Writer(const Spec& spec, const KeySpace& keys, DriveFiles& files, Agenda& agenda, Processor& processor,
+               Background& background, Figures& figures)
+    : spec_(spec),
+      keys_(keys),
+      files_(files),
+      agenda_(agenda),
+      processor_(processor),
+      background_(background),
+      figures_(figures),
+      entry_(entry_bytes(spec)),
+      memtable_puts_(std::max(1.0, spec.tree.write_buffer_size / entry_.memtable)) {}
+
+void Writer::start(Nanos now) {
+  since_ = now;
+  processor_.enter();
+  plan(now);
+}
+
+double Writer::spilled_bytes() const {
+  double puts = open_.puts;
+  for (const Generation& generation : generations_) puts += generation.puts;
+  return puts * entry_.log;
+}
+
+bool Writer::diverts() const {
+  return (stall_.stopped || stall_.delayed) && spilled_bytes() + kLogChunkBytes < spec_.spill.capacity_bytes;
+}
+
+double Writer::rate() const {
+  if (finished_) return 0;
+  const double most = 1 / (spec_.host.put_ns * processor_.slowdown());
+  double rate = most;
+  if (diverting_) {
+    if (spill_log_.in_flight && spill_log_.pending_bytes >= kLogChunkBytes - kAlmost) return 0;
+  } else {
+    if (stall_.stopped) return 0;
+    if (log_.in_flight && log_.pending_bytes >= kLogChunkBytes - kAlmost) return 0;
+    const double user_bytes = spec_.load.key_bytes + spec_.load.value_bytes;
+    if (stall_.delayed) rate = std::min(rate, stall_.rate_bytes_s / 1e9 / user_bytes);
+  }
+  if (spec_.load.rate_ops_s) {
+    // Behind its schedule, the load goes as fast as it can.
+    const double wanted = *spec_.load.rate_ops_s / 1e9 * static_cast<double>(since_);
+    if (operations_ >= wanted - 1) rate = std::min(rate, *spec_.load.rate_ops_s / 1e9);
+  }
+  return rate;
+}
+
+void Writer::advance(Nanos now) {
+  const double puts = std::min(rate_ * static_cast<double>(now - since_), spec_.load.operations - operations_);
+  since_ = now;
+  operations_ += puts;
+  if (diverting_) {
+    open_.puts += puts;
+    spill_log_.pending_bytes += puts * entry_.log;
+    figures_.spilled_operations += puts;
+  } else {
+    puts_ += puts;
+    if (spec_.tree.wal) log_.pending_bytes += puts * entry_.log;
+  }
+}
+
+// Sets the rate, and an agenda item for when something has to be done.
+void Writer::plan(Nanos now) {
+  diverting_ = diverts();
+  rate_ = rate();
+  count_wait(now);
+  ++plan_;
+  if (rate_ <= 0) return;
+  double puts = spec_.load.operations - operations_;
+  if (diverting_) {
+    puts = std::min(puts, (kLogChunkBytes - spill_log_.pending_bytes) / entry_.log);
+  } else {
+    puts = std::min(puts, memtable_puts_ - puts_);
+    if (spec_.tree.wal) puts = std::min(puts, (kLogChunkBytes - log_.pending_bytes) / entry_.log);
+  }
+  double ns = std::max(0.0, puts) / rate_;
+  if (spec_.load.rate_ops_s) {
+    const double per_ns = *spec_.load.rate_ops_s / 1e9;
+    const double behind = per_ns * static_cast<double>(now) - operations_;
+    if (behind > 1 && rate_ > per_ns) ns = std::min(ns, behind / (rate_ - per_ns));
+  }
+  agenda_.add(now + std::max<Nanos>(1, static_cast<Nanos>(std::ceil(ns))), Agenda::What::writer, plan_);
+}
+
+void Writer::count_wait(Nanos now) {
+  if (rate_ <= 0 && !finished_) {
+    if (!waits_since_) waits_since_ = now;
+    return;
+  }
+  if (waits_since_)
+    figures_.worst_wait_s = std::max(figures_.worst_wait_s, static_cast<double>(now - *waits_since_) / 1e9);
+  waits_since_.reset();
+  if (!spec_.load.rate_ops_s) return;
+  const double behind = *spec_.load.rate_ops_s / 1e9 * static_cast<double>(now) - operations_;
+  figures_.worst_wait_s = std::max(figures_.worst_wait_s, behind / *spec_.load.rate_ops_s);
+}
+
+void Writer::set_stall(Nanos now, const StallState& stall) {
+  if (finished_) return;
+  advance(now);
+  stall_ = stall;
+  plan(now);
+}
+
+bool Writer::write_log(Nanos now, Log& log, fs::ExtentList& place, Owner owner, bool rest) {
+  if (log.in_flight || (!rest && log.pending_bytes < kLogChunkBytes - entry_.log)) return true;
+  const std::uint64_t pages = files_.pages_for(log.pending_bytes);
+  if (pages == 0) return true;
+  const std::uint64_t before = place.pages();
+  if (!files_.append(place, pages)) return false;
+  files_.write(now, place.slice(before, pages), owner == kLogOwner ? device::Cause::wal : device::Cause::spill, owner);
+  const double bytes = static_cast<double>(pages * files_.page_bytes());
+  (owner == kLogOwner ? figures_.wal_bytes : figures_.spilled_bytes) += bytes;
+  log.pending_bytes = 0;
+  log.in_flight = true;
+  return true;
+}
+
+bool Writer::end_memtable(Nanos now) {
+  if (puts_ <= 0) return false;
+  Memtable memtable;
+  memtable.puts = puts_;
+  memtable.entries = keys_.distinct(puts_);
+  if (keys_.sequential()) {
+    memtable.low = sequential_end_;
+    memtable.high = sequential_end_ = std::min(1.0, operations_ / spec_.load.keys);
+  }
+  // What is left of the log is written back later, as a part of the next one.
+  memtable.log = std::exchange(log_place_, {});
+  background_.add_immutable(std::move(memtable));
+  puts_ = 0;
+  (void)now;
+  return true;
+}
+
+bool Writer::timer(Nanos now, std::uint64_t id) {
+  if (id != plan_ || finished_) return false;
+  advance(now);
+  bool changed = false;
+  drive_is_full_ = drive_is_full_ || !write_log(now, log_, log_place_, kLogOwner, false) ||
+                   !write_log(now, spill_log_, open_.place, kSpillOwner, false);
+  const double generation =
+      spec_.spill.generation_bytes > 0 ? spec_.spill.generation_bytes : spec_.spill.capacity_bytes / 8;
+  if (diverting_ && open_.puts * entry_.log >= generation) generations_.push_back(std::exchange(open_, {}));
+  if (puts_ >= memtable_puts_ - 1) changed = end_memtable(now);
+  if (operations_ >= spec_.load.operations - kAlmost) {
+    finished_ = true;
+    processor_.leave();
+    changed = true;
+  }
+  plan(now);
+  return changed;
+}
+
+void Writer::written(Nanos now, Owner owner) {
+  (owner == kLogOwner ? log_ : spill_log_).in_flight = false;
+  if (finished_) return;
+  advance(now);
+  drive_is_full_ = drive_is_full_ || !write_log(now, log_, log_place_, kLogOwner, false) ||
+                   !write_log(now, spill_log_, open_.place, kSpillOwner, false);
+  plan(now);
+}
+
+void Writer::roll_back(Nanos now, const StallState& stall, bool all) {
+  if (background_.rolling_back() || !has_spilled()) return;
+  const std::size_t l0 = background_.tree().level(0).size();
+  const bool has_room = !stall.stopped && !stall.delayed && l0 <= spec_.tree.level0_file_num_compaction_trigger;
+  if (!all && !has_room) return;
+  if (generations_.empty()) {
+    if (spill_log_.in_flight || diverting_) return;
+    drive_is_full_ = drive_is_full_ || !files_.append(open_.place, files_.pages_for(spill_log_.pending_bytes));
+    spill_log_.pending_bytes = 0;
+    generations_.push_back(std::exchange(open_, {}));
+  }
+  Generation oldest = std::move(generations_.front());
+  generations_.pop_front();
+  if (oldest.place.pages() == 0) return;
+  background_.roll_back(now, std::move(oldest.place), oldest.puts);
+}
+
+void Writer::close(Nanos now) { end_memtable(now); }
+
+}  // namespace spillway::lsm

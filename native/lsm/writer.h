@@ -1,0 +1,84 @@
+// The writer: a flow of puts into memtables and their logs, or, in a stall, into the spill store's log.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "lsm/agenda.h"
+#include "lsm/background.h"
+#include "lsm/drive_files.h"
+#include "lsm/stall.h"
+
+namespace spillway::lsm {
+
+class Writer {
+ public:
+  Writer(const Spec& spec, const KeySpace& keys, DriveFiles& files, Agenda& agenda, Processor& processor,
+         Background& background, Figures& figures);
+
+  void start(Nanos now);
+  // The stall conditions may have changed.
+  void set_stall(Nanos now, const StallState& stall);
+  // An agenda item with this id. True if a memtable became full, or the last put was done.
+  bool timer(Nanos now, std::uint64_t id);
+  // The log's (or the spill store's) request is complete.
+  void written(Nanos now, Owner owner);
+  // Brings back what was spilled, if RocksDB has room, or in any case if `all`.
+  void roll_back(Nanos now, const StallState& stall, bool all);
+
+  double operations() const { return operations_; }
+  bool done() const { return finished_; }
+  bool has_spilled() const { return !generations_.empty() || open_.puts > 0; }
+  bool drive_is_full() const { return drive_is_full_; }
+  // Flushes the active memtable: the load has ended.
+  void close(Nanos now);
+
+ private:
+  struct Generation {
+    double puts = 0;
+    fs::ExtentList place;
+  };
+  // Bytes of a log that are not written yet, and whether a write of it is in flight.
+  struct Log {
+    double pending_bytes = 0;
+    bool in_flight = false;
+  };
+
+  void advance(Nanos now);
+  void plan(Nanos now);
+  double rate() const;  // puts per nanosecond
+  bool diverts() const;
+  double spilled_bytes() const;
+  bool write_log(Nanos now, Log& log, fs::ExtentList& place, Owner owner, bool rest);
+  bool end_memtable(Nanos now);
+  void count_wait(Nanos now);
+
+  const Spec& spec_;
+  const KeySpace& keys_;
+  DriveFiles& files_;
+  Agenda& agenda_;
+  Processor& processor_;
+  Background& background_;
+  Figures& figures_;
+  const EntryBytes entry_;
+  const double memtable_puts_;  // of a full one
+  StallState stall_;
+  double operations_ = 0;
+  double puts_ = 0;            // in the active memtable
+  double sequential_end_ = 0;  // where the next memtable of a sequential load begins
+  fs::ExtentList log_place_;
+  Log log_;
+  Log spill_log_;
+  Generation open_;  // the generation that is written
+  std::deque<Generation> generations_;
+  double rate_ = 0;
+  bool diverting_ = false;
+  Nanos since_ = 0;
+  std::uint64_t plan_ = 0;  // id of the valid agenda item
+  std::optional<Nanos> waits_since_;
+  bool finished_ = false;
+  bool drive_is_full_ = false;
+};
+
+}  // namespace spillway::lsm

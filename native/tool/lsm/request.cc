@@ -1,0 +1,203 @@
+#include "tool/lsm/request.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lsm/grain.h"
+#include "tool/protocol/drive_request.h"
+#include "tool/protocol/fields.h"
+
+namespace spillway::tool {
+namespace {
+
+constexpr double kMostBytes = 1e18;
+constexpr double kMostCount = 1e15;
+constexpr std::uint64_t kMostFiles = 1'000'000;
+constexpr std::uint64_t kMostThreads = 1024;
+constexpr std::uint64_t kMostQueries = std::uint64_t{1} << 40;
+
+std::uint32_t small(Fields& fields, const char* key, std::uint32_t fallback, std::uint64_t low, std::uint64_t high) {
+  return static_cast<std::uint32_t>(fields.whole(key, fallback, low, high));
+}
+
+Status read_universal(const Json& json, lsm::UniversalOptions& universal) {
+  Fields fields(json, "tree.universal");
+  universal.size_ratio = fields.number("size_ratio", universal.size_ratio, 0, 1e6);
+  universal.min_merge_width = small(fields, "min_merge_width", universal.min_merge_width, 2, kMostFiles);
+  universal.max_size_amplification_percent =
+      fields.number("max_size_amplification_percent", universal.max_size_amplification_percent, 0, 1e6);
+  return fields.finish();
+}
+
+// C = 0 and one level without a limit (M30).
+void make_single_level(lsm::TreeOptions& tree) {
+  tree.level0_file_num_compaction_trigger = 1;
+  tree.levels = 2;
+  tree.level_compaction_dynamic_level_bytes = false;
+}
+
+void read_sizes(Fields& fields, lsm::TreeOptions& tree) {
+  tree.write_buffer_size = fields.number("write_buffer_size", tree.write_buffer_size, 65536, kMostBytes);
+  tree.target_file_size_base = fields.number("target_file_size_base", tree.target_file_size_base, 65536, kMostBytes);
+  tree.target_file_size_multiplier = fields.number("target_file_size_multiplier", 1, 1, 1000);
+  tree.max_bytes_for_level_base =
+      fields.number("max_bytes_for_level_base", tree.max_bytes_for_level_base, 65536, kMostBytes);
+  tree.soft_pending_compaction_bytes_limit =
+      fields.number("soft_pending_compaction_bytes_limit", tree.soft_pending_compaction_bytes_limit, 0, kMostBytes);
+  tree.hard_pending_compaction_bytes_limit =
+      fields.number("hard_pending_compaction_bytes_limit", tree.hard_pending_compaction_bytes_limit, 0, kMostBytes);
+  tree.delayed_write_rate = fields.number("delayed_write_rate", tree.delayed_write_rate, 1, kMostBytes);
+  if (tree.delayed_write_rate < 1) tree.delayed_write_rate = 16.0 * 1048576;
+  tree.block_size = fields.number("block_size", tree.block_size, 64, 1e9);
+  tree.bits_per_key = fields.number("bits_per_key", 0, 0, 100);
+}
+
+void read_counts(Fields& fields, lsm::TreeOptions& tree) {
+  tree.fanout = fields.number("fanout", tree.fanout, 1.1, 1e9);
+  tree.levels = small(fields, "levels", tree.levels, 2, 64);
+  tree.level0_file_num_compaction_trigger =
+      small(fields, "level0_file_num_compaction_trigger", tree.level0_file_num_compaction_trigger, 1, kMostFiles);
+  tree.level0_slowdown_writes_trigger =
+      small(fields, "level0_slowdown_writes_trigger", tree.level0_slowdown_writes_trigger, 1, kMostFiles);
+  tree.level0_stop_writes_trigger =
+      small(fields, "level0_stop_writes_trigger", tree.level0_stop_writes_trigger, 1, kMostFiles);
+  tree.max_write_buffer_number = small(fields, "max_write_buffer_number", tree.max_write_buffer_number, 1, kMostFiles);
+  tree.compaction_threads = small(fields, "compaction_threads", tree.compaction_threads, 1, kMostThreads);
+  tree.flush_threads = small(fields, "flush_threads", tree.flush_threads, 1, kMostThreads);
+  tree.max_subcompactions = small(fields, "max_subcompactions", tree.max_subcompactions, 1, kMostThreads);
+}
+
+Status read_tree(const Json& json, lsm::TreeOptions& tree) {
+  Fields fields(json, "tree");
+  Status problem;
+  constexpr std::array kShapes = {lsm::Shape::leveled, lsm::Shape::universal, lsm::Shape::single_level};
+  tree.shape = kShapes[choice(fields, "tree", "shape", {"leveled", "universal", "single-level"}, 0, problem)];
+  constexpr std::array kPris = {lsm::CompactionPri::min_overlapping_ratio, lsm::CompactionPri::by_compensated_size};
+  tree.compaction_pri =
+      kPris[choice(fields, "tree", "compaction_pri", {"kMinOverlappingRatio", "kByCompensatedSize"}, 0, problem)];
+  read_counts(fields, tree);
+  read_sizes(fields, tree);
+  tree.level_compaction_dynamic_level_bytes = fields.flag("level_compaction_dynamic_level_bytes", false);
+  tree.level_compaction_dynamic_file_size = fields.flag("level_compaction_dynamic_file_size", true);
+  tree.slowdown = fields.flag("slowdown", true);
+  tree.trivial_moves = fields.flag("trivial_moves", true);
+  tree.wal = fields.flag("wal", true);
+  tree.discard = fields.flag("discard", true);
+  const Json& universal = fields.inner("universal");
+  if (Status status = fields.finish(); !status) return status;
+  if (!problem) return problem;
+  if (tree.shape == lsm::Shape::single_level) make_single_level(tree);
+  if (tree.level0_stop_writes_trigger < tree.level0_slowdown_writes_trigger ||
+      tree.level0_slowdown_writes_trigger < tree.level0_file_num_compaction_trigger) {
+    return Status::bad_input(
+        "tree: level0_file_num_compaction_trigger, level0_slowdown_writes_trigger and level0_stop_writes_trigger must "
+        "not fall in this order");
+  }
+  return read_universal(universal, tree.universal);
+}
+
+Status read_spill(const Json& json, lsm::SpillOptions& spill) {
+  Fields fields(json, "spill");
+  spill.capacity_bytes = fields.number("capacity_bytes", 0, 0, kMostBytes);
+  spill.generation_bytes = fields.number("generation_bytes", 0, 0, kMostBytes);
+  return fields.finish();
+}
+
+Status read_host(const Json& json, lsm::HostCosts& host) {
+  Fields fields(json, "host");
+  host.put_ns = fields.number("put_ns", host.put_ns, 1, 1e12);
+  host.merge_entry_ns = fields.number("merge_entry_ns", host.merge_entry_ns, 0, 1e12);
+  host.merge_byte_ns = fields.number("merge_byte_ns", host.merge_byte_ns, 0, 1e9);
+  host.get_ns = fields.number("get_ns", host.get_ns, 0, 1e12);
+  host.probe_ns = fields.number("probe_ns", host.probe_ns, 0, 1e12);
+  host.next_ns = fields.number("next_ns", host.next_ns, 0, 1e12);
+  host.cores = fields.number("cores", host.cores, 0.01, 100'000);
+  return fields.finish();
+}
+
+Status read_load(const Json& json, lsm::LoadSpec& load) {
+  Fields fields(json, "load");
+  Status problem;
+  load.key_bytes = fields.number("key_bytes", load.key_bytes, 1, 1e6);
+  load.value_bytes = fields.number("value_bytes", load.value_bytes, 0, 1e9);
+  load.keys = static_cast<double>(fields.whole("num", 1'000'000, 1, static_cast<std::uint64_t>(kMostCount)));
+  const auto operations = fields.optional_whole("operations", 1, static_cast<std::uint64_t>(kMostCount));
+  constexpr std::array kOrders = {lsm::KeyOrder::unique_random, lsm::KeyOrder::sequential, lsm::KeyOrder::uniform,
+                                  lsm::KeyOrder::zipfian};
+  load.order = kOrders[choice(fields, "load", "distribution", {"filluniquerandom", "fillseq", "uniform", "zipfian"}, 0,
+                              problem)];
+  load.zipfian_constant = fields.number("zipfian_constant", 0.99, 0.01, 10);
+  load.rate_ops_s = fields.optional_number("rate_ops_s", 1e-3, 1e12);
+  load.settle = fields.flag("settle", true);
+  if (Status status = fields.finish(); !status) return status;
+  if (!problem) return problem;
+  load.operations = operations ? static_cast<double>(*operations) : load.keys;
+  const bool once = load.order == lsm::KeyOrder::unique_random || load.order == lsm::KeyOrder::sequential;
+  if (once && load.operations > load.keys) {
+    return Status::bad_input(
+        "load.operations is above load.num, and this distribution writes each key once; lower it or "
+        "take uniform");
+  }
+  return {};
+}
+
+Status read_queries(const Json& json, std::vector<lsm::QuerySpec>& queries) {
+  if (json.is_null()) return {};
+  if (!json.is_array()) return Status::bad_input("queries is not an array; it takes objects with workload and threads");
+  for (const Json& one : json) {
+    const std::string path = "queries[" + std::to_string(queries.size()) + "]";
+    Fields fields(one, path);
+    Status problem;
+    lsm::QuerySpec query;
+    query.kind = choice(fields, path, "workload", {"readrandom", "seekrandom"}, 0, problem) == 0
+                     ? lsm::QuerySpec::Kind::point
+                     : lsm::QuerySpec::Kind::scan;
+    query.threads = small(fields, "threads", 1, 1, 65536);
+    query.operations = fields.whole("operations", 100'000, 1, kMostQueries);
+    query.seek_nexts = fields.number("seek_nexts", 128, 0, 1e9);
+    if (Status status = fields.finish(); !status) return status;
+    if (!problem) return problem;
+    queries.push_back(query);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<LsmRequest> read_lsm_request(const Json& json) {
+  Fields fields(json, "");
+  const Json& drive = fields.inner("drive");
+  const Json& initial = fields.inner("initial");
+  const Json& tree = fields.inner("tree");
+  const Json& spill = fields.inner("spill");
+  const Json& host = fields.inner("host");
+  const Json& load = fields.inner("load");
+  const Json& queries = fields.inner("queries");
+  LsmRequest request;
+  request.spec.seed = fields.whole("seed", 1, 0, std::numeric_limits<std::uint64_t>::max());
+  request.spec.sample_interval_s = fields.number("sample_interval_s", 0, 0, 1e9);
+  request.grain = static_cast<std::uint32_t>(fields.whole("grain", 0, 0, lsm::kMostGrain));
+  if (Status status = fields.finish(); !status) return status;
+  if ((request.grain & (request.grain - 1)) != 0) {
+    return Status::bad_input("grain is " + std::to_string(request.grain) +
+                             "; it takes a power of two, or 0 to choose one");
+  }
+  auto resolved = read_drive(drive);
+  if (!resolved) return resolved.status();
+  request.drive = std::move(*resolved);
+  auto state = read_initial(initial);
+  if (!state) return state.status();
+  request.initial = std::move(*state);
+  for (const Status& status :
+       {read_tree(tree, request.spec.tree), read_spill(spill, request.spec.spill), read_host(host, request.spec.host),
+        read_load(load, request.spec.load), read_queries(queries, request.spec.queries)}) {
+    if (!status) return status;
+  }
+  return request;
+}
+
+}  // namespace spillway::tool

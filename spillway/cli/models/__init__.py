@@ -1,0 +1,1 @@
+"""Commands that predict: no engine runs unless they are asked to check."""

@@ -1,0 +1,188 @@
+"""`spillway lsm …`: the shape of an LSM tree, simulated without an engine."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+
+from spillway.cli.printing import err, figures, latency_words, number, out, plain_table, print_json
+from spillway.cli.progress import progress_bars
+from spillway.errors import Interrupted, SpillwayError
+from spillway.lsm import DISTRIBUTIONS, SHAPES, lsm_request, ratios, simulate
+from spillway.quantity import human_bytes, parse_share, parse_size
+from spillway.ssd.simulate import DriveChoice, drive_request
+
+Document = dict[str, Any]
+DEFAULT_PRESET = "quickstart"
+
+
+@click.group("lsm")
+def lsm() -> None:
+    """An LSM tree's shape in virtual time: no engine, a terabyte in a minute."""
+
+
+@lsm.command("simulate")
+@click.option("--preset", metavar="NAME", default=DEFAULT_PRESET, show_default=True, help="The drive.")
+@click.option("--preset-file", type=click.Path(path_type=Path), help="A drive as a TOML file.")
+@click.option("--capacity", metavar="SIZE", help="The drive's logical capacity.")
+@click.option("--drive-set", "drive_settings", multiple=True, metavar="KEY=VALUE", help="Any other key of the preset.")
+@click.option("--fill", default="0", show_default=True, metavar="SHARE", help="Share of it that other data fills.")
+@click.option("--data", metavar="SIZE", help="User data written once  [default: --num pairs]")
+@click.option("--num", type=click.IntRange(1), help="Keys  [default: 1000000]")
+@click.option("--operations", type=click.IntRange(1), help="Puts  [default: --num]")
+@click.option("--key", default="16", show_default=True, metavar="SIZE", help="Bytes of a key.")
+@click.option("--value", default="100", show_default=True, metavar="SIZE", help="Bytes of a value.")
+@click.option("--distribution", type=click.Choice(DISTRIBUTIONS), default="filluniquerandom", show_default=True)
+@click.option("--rate", type=click.FloatRange(0, min_open=True), metavar="OPS_S", help="An open loop at this rate.")
+@click.option("--shape", type=click.Choice(SHAPES), default="leveled", show_default=True)
+@click.option("--fanout", type=click.FloatRange(1, min_open=True), help="max_bytes_for_level_multiplier  [default: 10]")
+@click.option("--l0", type=click.IntRange(1), help="level0_file_num_compaction_trigger  [default: 4]")
+@click.option("--file-size", metavar="SIZE", help="target_file_size_base  [default: 64MiB]")
+@click.option("--write-buffer", metavar="SIZE", help="write_buffer_size  [default: 64MiB]")
+@click.option("--level-base", metavar="SIZE", help="max_bytes_for_level_base  [default: 256MiB]")
+@click.option("--threads", type=click.IntRange(1), help="Compaction threads  [default: 1]")
+@click.option("--subcompactions", type=click.IntRange(1), help="max_subcompactions  [default: 1]")
+@click.option("--spill", metavar="SIZE", help="A spill store of this capacity takes the writes of stalls.")
+@click.option("--query", "queries", multiple=True, metavar="WORKLOAD[:THREADS[:OPS]]", help="readrandom or seekrandom.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any other key, such as tree.discard=false."
+)
+@click.option("--grain", type=click.IntRange(0), default=0, help="Coarseness, a power of two  [default: chosen]")
+@click.option("--samples", type=click.Path(path_type=Path), help="Write the load's course to this CSV file.")
+@click.option(
+    "--interval", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True, help="Its seconds."
+)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def lsm_simulate(as_json: bool, samples: Path | None, **options: Any) -> int:
+    """Load a tree and print its shape, its write amplification and its stalls."""
+    request = _request(options, samples is not None)
+    rows: list[Document] = []
+    with progress_bars() as watch:
+
+        def on_event(event: Document) -> None:
+            if event["event"] == "lsm-sample":
+                rows.append({key: value for key, value in event.items() if key != "event"})
+            else:
+                watch("lsm", event)
+
+        result = simulate(request, on_event)
+    if samples is not None:
+        _write_samples(samples, rows)
+    if as_json:
+        print_json(result)
+    else:
+        _print(result)
+    if not result["complete"]:
+        err.print("Ended early; the figures are of the part that was done.")
+    return 0 if result["complete"] else Interrupted.exit_code
+
+
+def _request(options: Document, sampled: bool) -> Document:
+    preset = None if options["preset_file"] else options["preset"]
+    drive = drive_request(
+        DriveChoice(
+            preset=preset,
+            preset_file=options["preset_file"],
+            capacity=options["capacity"],
+            settings=tuple(options["drive_settings"]),
+        )
+    )
+    key_bytes, value_bytes = parse_size(options["key"], "--key"), parse_size(options["value"], "--value")
+    num = options["num"]
+    if options["data"] is not None:
+        if num is not None:
+            raise SpillwayError("--data and --num both give the size of the data set: give one of them.")
+        num = max(1, parse_size(options["data"], "--data") // max(1, key_bytes + value_bytes))
+    return lsm_request(
+        drive,
+        fill=parse_share(options["fill"], "--fill"),
+        seed=options["seed"],
+        grain=options["grain"],
+        sample_interval_s=options["interval"] if sampled else 0.0,
+        queries=tuple(options["queries"]),
+        settings=tuple(options["settings"]),
+        load__num=num,
+        load__operations=options["operations"],
+        load__key_bytes=key_bytes,
+        load__value_bytes=value_bytes,
+        load__distribution=options["distribution"],
+        load__rate_ops_s=options["rate"],
+        tree__shape=options["shape"],
+        tree__fanout=options["fanout"],
+        tree__level0_file_num_compaction_trigger=options["l0"],
+        tree__target_file_size_base=options["file_size"],
+        tree__write_buffer_size=options["write_buffer"],
+        tree__max_bytes_for_level_base=options["level_base"],
+        tree__compaction_threads=options["threads"],
+        tree__max_subcompactions=options["subcompactions"],
+        spill__capacity_bytes=options["spill"],
+    )
+
+
+def _write_samples(path: Path, rows: list[Document]) -> None:
+    try:
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]) if rows else ["t_s"])
+            writer.writeheader()
+            writer.writerows(rows)
+    except OSError as error:
+        raise SpillwayError(f"--samples {path} cannot be written: {error.strerror}.") from None
+
+
+def _print(result: Document) -> None:
+    derived = ratios(result)
+    table = plain_table()
+    seconds = f"{result['simulated_seconds']:,.1f} s, then {result['settle_seconds']:,.1f} s until nothing was left"
+    table.add_row("puts", f"{result['operations']:,} in {seconds}")
+    table.add_row("rate", f"{result['ops_s']:,.0f} a second")
+    table.add_row("wa_app", f"{number(derived.wa_app, '.2f')}  ({_bytes_by_cause(result)})")
+    table.add_row("wa_device", number(derived.wa_device, ".3f"))
+    table.add_row("wa_total", number(derived.wa_total, ".2f"))
+    table.add_row("space", f"{number(derived.space_amplification, '.2f')}  ({human_bytes(result['held_bytes'])})")
+    table.add_row("stalls", f"{number(derived.stall_share, '.1%')} of the time  ({_stalls(result)})")
+    table.add_row("longest wait", f"{result['worst_wait_ms']:,.1f} ms")
+    moved = f"{result['compactions']:,}, and {result['trivial_moves']:,} trivial moves"
+    table.add_row("compactions", f"{moved}; {number(result['files_touched']['mean'], '.1f')} files each")
+    if result["spilled_operations"]:
+        table.add_row("diverted", f"{result['spilled_operations'] / result['operations']:.1%} of the puts")
+    for query in result["queries"]:
+        rate = f"{query['ops_s']:,.0f} a second by {query['threads']} threads"
+        latency = latency_words({key: query["latency_us"][key] for key in ("p50", "p99", "max")})
+        table.add_row(query["workload"], f"{rate}, {query['reads_per_operation']:.2f} reads each, µs: {latency}")
+    cost = f"{result['cpu_seconds']:.2f} CPU-seconds, {human_bytes(result['peak_rss_bytes'])} of memory"
+    table.add_row("cost", f"{cost}, grain {result['grain']}")
+    out.print(table)
+    out.print(_levels(result))
+
+
+def _bytes_by_cause(result: Document) -> str:
+    by_cause = result["host_bytes_written_by_cause"]
+    return ", ".join(f"{cause} {human_bytes(count)}" for cause, count in by_cause.items() if count)
+
+
+def _stalls(result: Document) -> str:
+    parts = [
+        f"{kind.removesuffix('_s')} by {cause} {seconds:,.1f} s"
+        for kind, by_cause in result["stalls"].items()
+        for cause, seconds in by_cause.items()
+        if seconds
+    ]
+    return ", ".join(parts) or "none"
+
+
+def _levels(result: Document) -> Table:
+    rows = [
+        (
+            f"L{level['level']}",
+            f"{level['files']:,}",
+            human_bytes(level["bytes"]),
+            human_bytes(level["bytes_written"]),
+            human_bytes(level["bytes_read"]),
+        )
+        for level in result["levels"]
+        if level["files"] or level["bytes_written"]
+    ]
+    return figures(("level", "files", "size", "written", "read"), tuple(rows))

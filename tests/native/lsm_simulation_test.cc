@@ -1,0 +1,230 @@
+// Whole simulations: laws that hold for every tree, RocksDB's stalls, and what the drive has counted.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "device/preset/preset.h"
+#include "lsm/grain.h"
+#include "lsm/simulation.h"
+#include "lsm/stall.h"
+
+namespace spillway::lsm {
+namespace {
+
+device::Drive small_drive(double gib = 4) {
+  device::Drive drive;
+  drive.config.capacity.capacity_bytes = static_cast<std::uint64_t>(gib * 1073741824);
+  drive.config.capacity.spare_factor = 0.1;
+  drive.config.timing.program_ns = {400'000};
+  drive.config.write_cache.bytes = 16 << 20;
+  return drive;
+}
+
+Spec small_spec() {
+  Spec spec;
+  spec.tree.write_buffer_size = spec.tree.target_file_size_base = 1 << 20;
+  spec.tree.max_bytes_for_level_base = 4 << 20;
+  spec.load.value_bytes = 1000;
+  spec.load.keys = spec.load.operations = 200'000;
+  spec.load.order = KeyOrder::uniform;
+  return spec;
+}
+
+Figures run(const Spec& spec, const device::Drive& drive = small_drive()) {
+  device::DriveModel model(drive, spec.seed);
+  auto figures = simulate(spec, model, nullptr, {});
+  EXPECT_TRUE(figures) << figures.status().message();
+  return figures ? *figures : Figures();
+}
+
+double stalled_s(const Figures& figures) {
+  double sum = 0;
+  for (std::size_t c = 0; c < kStallCauses; ++c) sum += figures.delayed_s[c] + figures.stopped_s[c];
+  return sum;
+}
+
+// Every law, for every shape, distribution and number of threads.
+TEST(LsmSimulation, BytesAddUp) {
+  for (const Shape shape : {Shape::leveled, Shape::universal, Shape::single_level}) {
+    for (const KeyOrder order : {KeyOrder::unique_random, KeyOrder::sequential, KeyOrder::uniform, KeyOrder::zipfian}) {
+      for (const std::uint32_t threads : {1U, 4U}) {
+        Spec spec = small_spec();
+        spec.tree.shape = shape;
+        if (shape == Shape::single_level) spec.tree.level0_file_num_compaction_trigger = 1;
+        if (shape == Shape::single_level) spec.tree.levels = 2;
+        spec.tree.compaction_threads = spec.tree.max_subcompactions = threads;
+        spec.load.order = order;
+        spec.load.operations = 60'000;
+        const Figures figures = run(spec);
+        SCOPED_TRACE(testing::Message() << static_cast<int>(shape) << ' ' << static_cast<int>(order) << ' ' << threads);
+        EXPECT_NEAR(figures.operations, 60'000, 1);
+        // The drive was told what the tree wrote, rounded up to pages.
+        const double tree = figures.wal_bytes + figures.flush_bytes + figures.compaction_bytes_written;
+        EXPECT_GE(static_cast<double>(figures.drive.host_bytes_written), 0.999 * tree);
+        EXPECT_LE(static_cast<double>(figures.drive.host_bytes_written), 1.02 * tree + 1e6);
+        // What lies in the levels is what was written and not read again.
+        double in_levels = 0;
+        for (const LevelFigures& level : figures.levels) in_levels += level.bytes;
+        if (order == KeyOrder::unique_random || order == KeyOrder::sequential) {
+          EXPECT_NEAR(in_levels, 60'000 * entry_bytes(spec).file, 0.001 * in_levels);
+        } else {
+          EXPECT_GE(in_levels, 0.98 * figures.live_user_bytes);
+        }
+        EXPECT_LE(static_cast<double>(figures.held_bytes), 1.05 * in_levels + 4e6);
+        EXPECT_GE(figures.peak_held_bytes, figures.held_bytes);
+        const bool moves_only = order == KeyOrder::sequential && shape == Shape::leveled;
+        EXPECT_TRUE(!moves_only || figures.compactions == 0);
+      }
+    }
+  }
+}
+
+TEST(LsmSimulation, TheSameSeedGivesTheSameFigures) {
+  const Figures a = run(small_spec());
+  const Figures b = run(small_spec());
+  EXPECT_EQ(a.drive.host_bytes_written, b.drive.host_bytes_written);
+  EXPECT_EQ(a.drive.nand_bytes_programmed_total(), b.drive.nand_bytes_programmed_total());
+  EXPECT_EQ(a.load_seconds, b.load_seconds);
+  Spec other = small_spec();
+  other.seed = 2;
+  EXPECT_NE(run(other).drive.host_bytes_written, a.drive.host_bytes_written);
+}
+
+TEST(LsmSimulation, ALargerFanoutWritesMore) {
+  Spec spec = small_spec();
+  spec.load.order = KeyOrder::unique_random;
+  spec.tree.fanout = 4;
+  const double small = run(spec).compaction_bytes_written;
+  spec.tree.fanout = 16;
+  EXPECT_GT(run(spec).compaction_bytes_written, small);
+}
+
+TEST(LsmSimulation, TieringWritesLessThanLeveling) {
+  Spec spec = small_spec();
+  const Figures leveled = run(spec);
+  spec.tree.shape = Shape::universal;
+  const Figures universal = run(spec);
+  EXPECT_LT(universal.compaction_bytes_written, leveled.compaction_bytes_written);
+  EXPECT_GT(universal.peak_held_bytes, leveled.peak_held_bytes);
+}
+
+TEST(LsmSimulation, ASlowerDriveStallsWritersLonger) {
+  Spec spec = small_spec();
+  spec.tree.soft_pending_compaction_bytes_limit = 64 << 20;
+  spec.tree.hard_pending_compaction_bytes_limit = 256 << 20;
+  device::Drive slow = small_drive();
+  slow.config.timing.program_ns = {6'000'000};
+  const Figures on_fast = run(spec);
+  const Figures on_slow = run(spec, slow);
+  EXPECT_GT(on_slow.load_seconds, 1.2 * on_fast.load_seconds);
+  EXPECT_GT(stalled_s(on_slow), stalled_s(on_fast));
+  EXPECT_LE(stalled_s(on_slow), on_slow.load_seconds + 1e-6);
+}
+
+TEST(LsmSimulation, ASpillStoreTakesTheWritesOfStalls) {
+  Spec spec = small_spec();
+  device::Drive slow = small_drive();
+  slow.config.timing.program_ns = {3'000'000};
+  const Figures without = run(spec, slow);
+  spec.spill.capacity_bytes = 64 << 20;
+  const Figures with = run(spec, slow);
+  EXPECT_GT(with.spilled_operations, 0);
+  EXPECT_LT(with.load_seconds, without.load_seconds);
+  // All of it came back.
+  EXPECT_GT(with.rollback_bytes_written, 0);
+  EXPECT_NEAR(with.operations, spec.load.operations, 1);
+}
+
+TEST(LsmSimulation, AnOpenLoopKeepsItsRate) {
+  Spec spec = small_spec();
+  spec.load.operations = 20'000;
+  spec.load.rate_ops_s = 5000;
+  const Figures figures = run(spec);
+  EXPECT_NEAR(figures.load_seconds, 4.0, 0.1);
+}
+
+TEST(LsmSimulation, SaysSoIfTheDriveIsTooSmall) {
+  Spec spec = small_spec();
+  spec.load.order = KeyOrder::unique_random;
+  device::DriveModel model(small_drive(0.125), 1);
+  auto figures = simulate(spec, model, nullptr, {});
+  ASSERT_FALSE(figures);
+  EXPECT_EQ(figures.status().fault(), Fault::drive_full);
+}
+
+TEST(LsmSimulation, EndsEarlyWhenAsked) {
+  device::DriveModel model(small_drive(), 1);
+  Watch watch;
+  watch.progress = [](double operations) { return operations < 1000; };
+  auto figures = simulate(small_spec(), model, nullptr, watch);
+  ASSERT_TRUE(figures);
+  EXPECT_FALSE(figures->complete);
+  EXPECT_LT(figures->operations, 200'000);
+}
+
+// A coarse grain is the same experiment: ratios and rates stay.
+TEST(LsmGrain, KeepsRatiosAndRates) {
+  Spec spec = small_spec();
+  spec.tree.write_buffer_size = spec.tree.target_file_size_base = 8 << 20;
+  spec.tree.max_bytes_for_level_base = 32 << 20;
+  spec.load.keys = spec.load.operations = 800'000;
+  device::Drive drive = small_drive(8);
+  drive.config.geometry.page_bytes = 16384;
+  drive.config.geometry.pages_per_block = 256;
+  const Figures fine = run(spec, drive);
+  const Figures coarse = finer(run(coarser(spec, 8), coarser(drive, 8)), 8);
+  const auto ratio = [](double a, double b) { return a / b; };
+  EXPECT_NEAR(ratio(coarse.operations, fine.operations), 1, 1e-6);
+  EXPECT_NEAR(ratio(coarse.compaction_bytes_written, fine.compaction_bytes_written), 1, 0.1);
+  EXPECT_NEAR(ratio(coarse.load_seconds, fine.load_seconds), 1, 0.15);
+}
+
+TEST(LsmQueries, OneRunTakesOneRead) {
+  Spec spec = small_spec();
+  spec.tree.shape = Shape::single_level;
+  spec.tree.level0_file_num_compaction_trigger = 1;
+  spec.tree.levels = 2;
+  spec.load.order = KeyOrder::unique_random;
+  spec.load.operations = spec.load.keys = 30'000;
+  spec.queries = {
+      {QuerySpec::Kind::point, 1, 2000, 0}, {QuerySpec::Kind::point, 8, 2000, 0}, {QuerySpec::Kind::scan, 1, 200, 128}};
+  const Figures figures = run(spec);
+  ASSERT_EQ(figures.queries.size(), 3U);
+  EXPECT_NEAR(figures.queries[0].block_reads / 2000, 1, 1e-9);
+  EXPECT_LT(figures.queries[1].seconds, figures.queries[0].seconds);
+  EXPECT_GT(figures.queries[2].block_reads / 200, 4);
+}
+
+TEST(LsmQueries, AFilterSavesReads) {
+  Spec spec = small_spec();
+  spec.queries = {{QuerySpec::Kind::point, 1, 3000, 0}};
+  const double without = run(spec).queries[0].block_reads;
+  spec.tree.bits_per_key = 10;
+  const double with = run(spec).queries[0].block_reads;
+  EXPECT_LT(with, without);
+  EXPECT_GE(with, 3000);
+}
+
+TEST(LsmStall, FollowsRocksdbsConditions) {
+  TreeOptions options;
+  StallController stalls(options);
+  EXPECT_FALSE(stalls.update({0, 4, 0}).delayed);
+  EXPECT_FALSE(stalls.state().speed_up);
+  EXPECT_TRUE(stalls.update({0, 8, 0}).speed_up);  // min(2 x trigger, trigger + a quarter of the way to slowdown)
+  EXPECT_TRUE(stalls.update({0, 20, 1e9}).delayed);
+  EXPECT_EQ(stalls.state().rate_bytes_s, options.delayed_write_rate);
+  EXPECT_EQ(stalls.update({0, 21, 2e9}).rate_bytes_s, 0.8 * options.delayed_write_rate);
+  EXPECT_EQ(stalls.update({0, 20, 1e9}).rate_bytes_s, options.delayed_write_rate);
+  EXPECT_TRUE(stalls.update({0, 36, 1e9}).stopped);
+  EXPECT_EQ(stalls.state().cause, StallCause::l0);
+  EXPECT_TRUE(stalls.update({2, 0, 0}).stopped);
+  EXPECT_EQ(stalls.state().cause, StallCause::memtable);
+  EXPECT_TRUE(stalls.update({0, 0, options.hard_pending_compaction_bytes_limit}).stopped);
+  options.slowdown = false;
+  StallController no_slowdown(options);
+  EXPECT_FALSE(no_slowdown.update({0, 35, 100.0 * 1073741824}).delayed);
+  EXPECT_TRUE(no_slowdown.update({0, 36, 0}).stopped);
+}
+
+}  // namespace
+}  // namespace spillway::lsm

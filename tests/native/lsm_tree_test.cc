@@ -1,0 +1,241 @@
+// The tree's bookkeeping, the choice of compactions, and what merges hold.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "lsm/merge.h"
+#include "lsm/picker.h"
+#include "lsm/tree.h"
+
+namespace spillway::lsm {
+namespace {
+
+constexpr double kEntry = 100;
+
+File file(double low, double high, double entries) {
+  auto made = std::make_shared<SortedFile>();
+  made->low = low;
+  made->high = high;
+  made->entries = {entries};
+  made->bytes = entries * kEntry;
+  return made;
+}
+
+TreeOptions small_options() {
+  TreeOptions options;
+  options.write_buffer_size = options.target_file_size_base = 100 * kEntry;
+  options.max_bytes_for_level_base = 1000 * kEntry;
+  options.levels = 4;
+  return options;
+}
+
+LoadSpec load_of(KeyOrder order, double keys) {
+  LoadSpec load;
+  load.order = order;
+  load.keys = keys;
+  load.operations = keys;
+  return load;
+}
+
+void put_in_level(Tree& tree, std::size_t level, const Files& files) { tree.replace({}, files, level); }
+
+double entries_of(const Files& files) {
+  double sum = 0;
+  for (const File& one : files) sum += total(one->entries);
+  return sum;
+}
+
+TEST(LsmKeySpace, CountsDistinctKeysAsExpected) {
+  const KeySpace uniform(load_of(KeyOrder::uniform, 1000));
+  EXPECT_NEAR(total(uniform.distinct(1000)), 1000 * (1 - std::exp(-1.0)), 1e-6);
+  EXPECT_NEAR(total(uniform.distinct(1)), 1, 1e-3);
+  const KeySpace once(load_of(KeyOrder::unique_random, 1000));
+  EXPECT_EQ(total(once.distinct(700)), 700);
+}
+
+// Against draws of YCSB's distribution, one by one.
+TEST(LsmKeySpace, ZipfianClassesHoldWhatDrawsHold) {
+  const std::size_t keys = 20'000;
+  LoadSpec load = load_of(KeyOrder::zipfian, static_cast<double>(keys));
+  const KeySpace space(load);
+  std::vector<double> until(keys);
+  double sum = 0;
+  for (std::size_t i = 0; i < keys; ++i) until[i] = sum += std::pow(static_cast<double>(i + 1), -load.zipfian_constant);
+  ssd::Random random(7);
+  for (const int puts : {100, 5'000, 100'000}) {
+    std::vector<bool> seen(keys);
+    for (int i = 0; i < puts; ++i) {
+      const double at = random.uniform() * sum;
+      seen[static_cast<std::size_t>(std::upper_bound(until.begin(), until.end(), at) - until.begin())] = true;
+    }
+    const auto distinct = static_cast<double>(std::count(seen.begin(), seen.end(), true));
+    EXPECT_NEAR(total(space.distinct(puts)), distinct, 0.04 * distinct) << puts;
+  }
+}
+
+TEST(LsmMerge, KeepsEveryEntryOfKeysThatAreWrittenOnce) {
+  const KeySpace keys(load_of(KeyOrder::unique_random, 10'000));
+  ssd::Random random(1);
+  MergeSpec spec;
+  spec.inputs = {file(0, 1, 400), file(0, 1, 300), file(0.1, 0.4, 150), file(0.4, 0.7, 50)};
+  spec.target_file_bytes = 100 * kEntry;
+  spec.most_overlap_bytes = 1e9;
+  spec.entry_bytes = kEntry;
+  const Files outputs = merge(keys, spec, random);
+  EXPECT_NEAR(entries_of(outputs), 900, 1e-6);
+  for (std::size_t i = 1; i < outputs.size(); ++i) EXPECT_LE(outputs[i - 1]->high, outputs[i]->low + 1e-12);
+  EXPECT_NEAR(static_cast<double>(outputs.size()), 9, 2);
+}
+
+TEST(LsmMerge, DropsOverwrittenEntries) {
+  const KeySpace keys(load_of(KeyOrder::uniform, 1000));
+  ssd::Random random(1);
+  MergeSpec spec;
+  spec.inputs = {file(0, 1, 500), file(0, 1, 500)};
+  spec.entry_bytes = kEntry;
+  const Files outputs = merge(keys, spec, random);
+  ASSERT_EQ(outputs.size(), 1U);
+  EXPECT_NEAR(entries_of(outputs), 1000 * (1 - 0.25), 1e-6);
+  // Never more than there are keys, however many sets are merged.
+  spec.inputs.assign(50, file(0, 1, 900));
+  EXPECT_LE(entries_of(merge(keys, spec, random)), 1000 + 1e-6);
+}
+
+TEST(LsmMerge, EndsFilesWhereGrandparentsEnd) {
+  const KeySpace keys(load_of(KeyOrder::unique_random, 100'000));
+  ssd::Random random(1);
+  MergeSpec spec;
+  spec.inputs = {file(0, 1, 1000)};
+  for (int i = 0; i < 50; ++i) spec.grandparents.push_back(file(i / 50.0, (i + 1) / 50.0, 100));
+  spec.target_file_bytes = 100 * kEntry;
+  spec.most_overlap_bytes = 1e9;
+  spec.entry_bytes = kEntry;
+  spec.align_to_grandparents = true;
+  for (const File& output : merge(keys, spec, random)) {
+    const double at = output->high * 50;
+    EXPECT_NEAR(at, std::round(at), 1e-6);
+    EXPECT_LE(output->bytes, 2 * spec.target_file_bytes + 10 * kEntry);
+  }
+}
+
+TEST(LsmTree, FindsWhatOverlaps) {
+  Tree tree(small_options());
+  put_in_level(tree, 1, {file(0, 0.2, 10), file(0.2, 0.4, 10), file(0.5, 0.9, 10)});
+  EXPECT_EQ(tree.overlapping(1, {0.2, 0.5}).size(), 1U);  // ends are not part of a range
+  EXPECT_EQ(tree.overlapping(1, {0.1, 0.6}).size(), 3U);
+  EXPECT_EQ(tree.overlapping(1, {0.4, 0.5}).size(), 0U);
+  EXPECT_EQ(tree.overlapping_bytes(1, {0.1, 0.3}), 20 * kEntry);
+}
+
+TEST(LsmTree, PendingBytesAreZeroWithinTheTargets) {
+  Tree tree(small_options());
+  put_in_level(tree, 1, {file(0, 1, 900)});
+  EXPECT_EQ(tree.pending_compaction_bytes(), 0);
+  put_in_level(tree, 2, {file(0, 1, 5000)});
+  tree.replace(tree.level(1), {file(0, 1, 1200)}, 1);
+  EXPECT_NEAR(tree.pending_compaction_bytes(), 200 * kEntry * (5000.0 / 1200 + 1), 1);
+}
+
+TEST(LsmPicker, TakesAllOfL0ThatOverlaps) {
+  Tree tree(small_options());
+  for (int i = 0; i < 4; ++i) tree.add_newest(file(0, 1, 100));
+  put_in_level(tree, 1, {file(0, 0.5, 100), file(0.5, 1, 100)});
+  const auto compaction = pick_compaction(tree);
+  ASSERT_TRUE(compaction);
+  EXPECT_EQ(compaction->inputs.size(), 4U);
+  EXPECT_EQ(compaction->lower.size(), 2U);
+  EXPECT_EQ(compaction->output_level, 1U);
+}
+
+TEST(LsmPicker, ChoosesTheFileWithTheLeastOverlap) {
+  Tree tree(small_options());
+  put_in_level(tree, 1, {file(0, 0.3, 500), file(0.3, 0.6, 500), file(0.6, 1, 500)});
+  put_in_level(tree, 2, {file(0, 0.2, 900), file(0.2, 0.35, 900), file(0.35, 0.5, 100), file(0.65, 1, 900)});
+  const auto compaction = pick_compaction(tree);
+  ASSERT_TRUE(compaction);
+  EXPECT_EQ(compaction->inputs.front()->low, 0.6);
+  TreeOptions by_size = small_options();
+  by_size.compaction_pri = CompactionPri::by_compensated_size;
+  Tree other(by_size);
+  put_in_level(other, 1, {file(0, 0.3, 500), file(0.3, 0.6, 900), file(0.6, 1, 500)});
+  put_in_level(other, 2, {file(0, 1, 900)});
+  EXPECT_EQ(pick_compaction(other)->inputs.front()->low, 0.3);
+}
+
+TEST(LsmPicker, MovesWhatOverlapsNothing) {
+  Tree tree(small_options());
+  for (int i = 0; i < 4; ++i) tree.add_newest(file(0.1 * i, 0.1 * (i + 1), 100));
+  const auto compaction = pick_compaction(tree);
+  ASSERT_TRUE(compaction);
+  EXPECT_TRUE(compaction->trivial_move);
+  EXPECT_EQ(compaction->inputs.front()->low, 0);  // the oldest
+}
+
+// Nothing is in two compactions at once, whatever runs.
+TEST(LsmPicker, NeverTakesAFileTwice) {
+  ssd::Random random(3);
+  for (int round = 0; round < 200; ++round) {
+    Tree tree(small_options());
+    for (std::uint64_t i = random.below(30); i > 0; --i) tree.add_newest(file(0, 1, 100));
+    for (std::size_t l = 1; l < 4; ++l) {
+      Files files;
+      const auto count = static_cast<double>(random.below(12) + 1);
+      for (double i = 0; i < count; ++i) {
+        files.push_back(file(i / count, (i + 1) / count, 100 + static_cast<double>(random.below(20'000))));
+      }
+      put_in_level(tree, l, files);
+    }
+    for (int running = 0; running < 20; ++running) {
+      const auto compaction = pick_compaction(tree);
+      if (!compaction) break;
+      for (const File& one : compaction->all()) {
+        ASSERT_FALSE(one->in_compaction);
+        one->in_compaction = true;
+      }
+    }
+  }
+}
+
+TEST(LsmPicker, MergesNewL0FilesWhileTheBaseLevelIsBusy) {
+  Tree tree(small_options());
+  const File busy = file(0, 1, 2000);
+  busy->in_compaction = true;
+  put_in_level(tree, 1, {busy});
+  for (int i = 0; i < 8; ++i) tree.add_newest(file(0, 1, 100));
+  const auto compaction = pick_compaction(tree);
+  ASSERT_TRUE(compaction);
+  EXPECT_EQ(compaction->output_level, 0U);
+  EXPECT_GE(compaction->inputs.size(), 4U);
+}
+
+TEST(LsmPicker, UniversalMergesWholeRunsInTheOrderOfTheirAge) {
+  TreeOptions options = small_options();
+  options.shape = Shape::universal;
+  Tree tree(options);
+  put_in_level(tree, 3, {file(0, 0.5, 5000), file(0.5, 1, 5000)});
+  for (int i = 0; i < 4; ++i) tree.add_newest(file(0, 1, 100));
+  const auto compaction = pick_compaction(tree);
+  ASSERT_TRUE(compaction);
+  EXPECT_EQ(compaction->inputs.size(), 4U);  // the large run stays
+  EXPECT_EQ(compaction->output_level, 2U);
+}
+
+TEST(LsmTree, L0OutputsTakeThePlaceOfTheirInputs) {
+  Tree tree(small_options());
+  const File oldest = file(0, 1, 1);
+  const File middle = file(0, 1, 2);
+  tree.add_newest(oldest);
+  tree.add_newest(middle);
+  tree.add_newest(file(0, 1, 3));
+  const File merged = file(0, 1, 5);
+  tree.replace({middle}, {merged}, 0);
+  ASSERT_EQ(tree.level(0).size(), 3U);
+  EXPECT_EQ(tree.level(0)[1], merged);
+  EXPECT_EQ(tree.level(0)[2], oldest);
+}
+
+}  // namespace
+}  // namespace spillway::lsm

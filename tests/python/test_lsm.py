@@ -1,0 +1,118 @@
+"""`spillway lsm simulate` and spillway.lsm: requests, refusals, figures that add up, files touched per compaction."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Invoke
+
+from spillway.errors import SpillwayError
+from spillway.lsm import SHAPES, lsm_request, ratios, simulate
+
+pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
+DRIVE: dict[str, Any] = {"preset": "nvmevirt-970pro", "set": {"capacity.capacity_bytes": "8GiB"}}
+SMALL: dict[str, Any] = {
+    "load__num": 200_000,
+    "load__value_bytes": 1000,
+    "tree__write_buffer_size": "1MiB",
+    "tree__target_file_size_base": "1MiB",
+    "tree__max_bytes_for_level_base": "4MiB",
+}
+
+
+def small(**more: Any) -> dict[str, Any]:
+    return simulate(lsm_request(DRIVE, **(SMALL | more)))
+
+
+def test_requests_and_results_are_of_the_contract(validator: Any) -> None:
+    request = lsm_request(
+        DRIVE, fill=0.2, sample_interval_s=0.1, queries=("readrandom:4:100",), settings=("tree.fanout=8",), **SMALL
+    )
+    validator("lsm-simulate.request.schema.json").validate(request)
+    events: list[dict[str, Any]] = []
+    result = simulate(request, events.append)
+    for event in [*events, result]:
+        validator("events.schema.json").validate(event)
+    validator("events.schema.json", "lsm-simulate.result").validate(result)
+    samples = [event for event in events if event["event"] == "lsm-sample"]
+    assert len(samples) > 1
+    assert [row["operations"] for row in samples] == sorted(row["operations"] for row in samples)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_its_bytes_add_up(shape: str) -> None:
+    result = small(tree__shape=shape, load__distribution="uniform")
+    of_tree = result["wal_bytes"] + result["flush_bytes"] + result["compaction_bytes_written"]
+    assert result["host_bytes_written"] == pytest.approx(of_tree, rel=0.02)
+    assert sum(result["host_bytes_written_by_cause"].values()) == result["host_bytes_written"]
+    assert sum(level["bytes"] for level in result["levels"]) <= result["held_bytes"]
+    derived = ratios(result)
+    assert derived.wa_app is not None and derived.wa_device is not None and derived.wa_total is not None
+    assert derived.wa_total == pytest.approx(derived.wa_app * derived.wa_device)
+    assert derived.space_amplification is not None and derived.space_amplification >= 0.99
+
+
+@pytest.mark.long
+def test_files_touched_in_a_compaction_grow_with_the_fanout() -> None:
+    """M19: the least-overlap policy touches Theta(F) files, R2 >= 0.97 (uniform unique keys). Out of L1, where the
+    level below is full at every fanout."""
+    fanouts = np.array([2, 4, 6, 8, 12, 16, 24, 32])
+    touched = []
+    for fanout in fanouts:
+        result = small(load__num=1_500_000, tree__fanout=int(fanout), tree__level_compaction_dynamic_file_size=False)
+        out_of_l1 = result["files_touched"]["by_level"][1]
+        touched.append(out_of_l1["files"] / out_of_l1["compactions"])
+    slope, intercept = np.polyfit(fanouts, touched, 1)
+    residual = np.asarray(touched) - (slope * fanouts + intercept)
+    assert slope > 0.1
+    assert 1 - residual.var() / np.var(touched) >= 0.97, touched
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ({"settings": ("tree.fanuot=8",)}, "--set tree.fanuot: there is no such key; did you mean 'tree.fanout'?"),
+        ({"settings": ("tree.fanout",)}, "--set tree.fanout: give KEY=VALUE"),
+        ({"settings": ("tree.fanout=many",)}, "tree.fanout"),
+        ({"tree__shape": "wide"}, "tree.shape"),
+        ({"queries": ("writerandom",)}, "--query writerandom: give readrandom or seekrandom"),
+        ({"tree__write_buffer_size": "much"}, "tree.write_buffer_size is 'much', which is not a size"),
+        ({"load__operations": 300_000}, "load.operations is above load.num"),
+        ({"tree__level0_stop_writes_trigger": 2}, "must not fall in this order"),
+        ({"grain": 3}, "grain is 3; it takes a power of two"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(more: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(SpillwayError) as refused:
+        small(**more)
+    assert sentence in str(refused.value)
+
+
+def test_a_tree_that_does_not_fit_the_drive_says_so() -> None:
+    drive = {"preset": "nvmevirt-970pro", "set": {"capacity.capacity_bytes": "256MiB"}}
+    with pytest.raises(SpillwayError, match="does not fit the drive"):
+        simulate(lsm_request(drive, **(SMALL | {"load__num": 2_000_000})))
+
+
+def test_the_command_prints_a_table_and_writes_its_course(invoke: Invoke, tmp_path: Path) -> None:
+    course = tmp_path / "course.csv"
+    words = ["--preset", "nvmevirt-970pro", "--capacity", "4GiB", "--data", "200MB", "--value", "1000"]
+    run = invoke("lsm", "simulate", *words, "--write-buffer", "1MiB", "--samples", course, "--interval", "0.05")
+    assert run.code == 0
+    assert "wa_app" in run.out and "L0" in run.out
+    with course.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) > 2 and {"t_s", "operations", "l0_files", "stopped"} <= set(rows[0])
+
+
+def test_the_commands_bad_input_is_one_sentence(invoke: Invoke, tmp_path: Path) -> None:
+    for words, sentence in (
+        (("--data", "1GB", "--num", "5"), "--data and --num both"),
+        (("--preset", "no-such-drive"), "no-such-drive"),
+        (("--samples", tmp_path / "no" / "course.csv", "--num", "1000"), "cannot be written"),
+        (("--fill", "lots"), "--fill is 'lots'"),
+    ):
+        refused = invoke("lsm", "simulate", *words)
+        assert refused.code == 2 and sentence in refused.err and len(refused.err.splitlines()) <= 2, refused.err
