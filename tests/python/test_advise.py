@@ -237,10 +237,15 @@ def test_the_papers_headline_follows() -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("skew", [None, 0.9])
-def test_requests_are_of_the_form_that_is_agreed(shape: str, skew: float | None) -> None:
+def test_requests_are_of_the_form_that_is_agreed(shape: str, skew: float | None, validator: Any) -> None:
     setting = Setting(replace(LOAD, skew=skew), DRIVE, 4, fake_lsm.simulate)
-    fake_lsm.check(request(setting, config_of(shape), 2.0, 1))
-    fake_lsm.check(request(setting, config_of(shape, discard=False, extra_op=0.1), 2.0, 1, 1000.0))
+    for asked in (
+        request(setting, config_of(shape), 2.0, 1),
+        request(setting, config_of(shape, discard=False, extra_op=0.1, spill="lazy", spill_bytes=GIB), 2.0, 1, 1000.0),
+        request(setting, config_of(shape, write_buffer_bytes=64 * 1024, file_bytes=64 * 1024), 2.0, 1),
+    ):
+        fake_lsm.check(asked)
+        validator("lsm-simulate.request.schema.json").validate(asked)
 
 
 def test_a_small_model_has_the_same_shape() -> None:

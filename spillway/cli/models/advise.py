@@ -74,9 +74,7 @@ def advise_command(
     from spillway.advise.others import others
     from spillway.advise.verify import verify
 
-    if directory is not None and not verifies:
-        raise SpillwayError("--out is where --verify puts its run directory: give both, or neither.")
-    _check_writable(options_path, wiredtiger_path, json_path)
+    _check_places(directory, verifies, options_path, wiredtiger_path, json_path)
     request = _request(_drive(preset, profile, settings, tbw, seed), seed, flags)
     with progress_bars() as watch:
         found = advise(request, watch)
@@ -154,8 +152,10 @@ def _request(drive: "Drive", seed: int, flags: dict[str, Any]) -> Any:
     )
 
 
-def _check_writable(*paths: Path | None) -> None:
+def _check_places(directory: Path | None, verifies: bool, *paths: Path | None) -> None:
     """Before minutes of work: raises SpillwayError for a file whose directory does not exist, or that is one."""
+    if directory is not None and not verifies:
+        raise SpillwayError("--out is where --verify puts its run directory: give both, or neither.")
     for path in paths:
         if path is None or str(path) == "-":
             continue
