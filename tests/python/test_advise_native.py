@@ -161,7 +161,7 @@ def test_the_simulators_headline() -> None:
     and costs lifetime. Of points the model says up to twice that, as eq 10 does (M20)."""
     drive = of_preset("samsung-990-pro")
     load = replace(LOAD, value_bytes=2048, data_bytes=128 * 10**9, clients=32, scan_pairs=128)
-    common = {"direct_io": True, "block_cache_bytes": 2**30}
+    common: dict[str, Any] = {"direct_io": True, "block_cache_bytes": 2**30}
     single = replace(DEFAULTS, shape=SINGLE, fanout=1, compaction_threads=8, subcompactions=8, **common)
     flash = replace(FLASH, **common)
     found = {}
