@@ -209,8 +209,8 @@ def advise_grid(records: Records) -> list[str]:
         for name, each in result["errors"].items()
     ]
     said = (
-        f"{result['measured']} of {result['of']} cases were measured, {result['cases']} of them undisturbed by other work "
-        f"on the machine, which is what follows. In {result['near']} of them the advised "
+        f"{result['measured']} of {result['of']} cases were measured, {result['cases']} of them undisturbed by other "
+        f"work on the machine, which is what follows. In {result['near']} of them the advised "
         f"configuration is within 10 % of the fastest, in {result['worse']} slower than the defaults by more "
         f"than 3 %; ranked by `wa_total`, in {result['near_total']} of {result['cases_total']} within 10 % of least."
     )
