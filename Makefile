@@ -1,6 +1,6 @@
 # Each recipe is made of lines one could type. Set-up is part of every target and quick to repeat.
 .DEFAULT_GOAL := help
-.PHONY: help demo accelerate test long readme bench lint sanitize fuzz flips crash metamorphic barriers compat pip static docs compared concurrency wiredtiger clean
+.PHONY: help demo accelerate test long readme bench advice lint sanitize fuzz flips crash metamorphic barriers compat pip static docs compared concurrency wiredtiger clean
 
 FUZZ_SECONDS ?= 600
 CRASH_TIMES ?= 20
@@ -48,6 +48,11 @@ bench:
 	@scripts/native.sh bench
 	@scripts/packages.sh bench
 	.venv/bin/python scripts/bench.py
+
+#: make advice    what `spillway advise` advises beside what was measured, in 24 cases; an hour, goes on where it was ended
+advice:
+	@scripts/setup.sh
+	.venv/bin/python scripts/bench.py advise_grid
 
 #: make lint      clang-format, ruff, mypy, clang's check of locks, clang-tidy; some minutes
 lint:

@@ -173,3 +173,46 @@ def before_after(records: Records) -> list[str]:
 
 def _or_none(value: float | None, form: str) -> str:
     return "–" if value is None else form.format(value)
+
+
+def advise_grid(records: Records) -> list[str]:
+    """Each case: the advised configuration, the fastest, and how they stand; then the verdicts over all."""
+    result = records.result("advise_grid")
+    rows = [
+        (
+            each["drive"],
+            each["load"] + (" (disturbed)" if each["disturbed"] else ""),
+            each["advised"],
+            each["best"],
+            f"{each['of_best']:.2f}",
+            f"{each['of_defaults']:.2f}" if each["of_defaults"] else "–",
+            f"{each['of_least_wa_total']:.2f}" if "of_least_wa_total" in each else "–",
+        )
+        for each in result["results"]
+    ]
+    header = (
+        "drive",
+        "load",
+        "advised",
+        "fastest",
+        "of the fastest",
+        "of the defaults",
+        "least `wa_total`: of the least",
+    )
+    errors = [
+        (
+            name,
+            str(each["count"]),
+            *(f"{value:.2f}" for value in each["quartiles"]),
+            f"{each['within_interval']:.0%}",
+        )
+        for name, each in result["errors"].items()
+    ]
+    said = (
+        f"{result['measured']} of {result['of']} cases were measured, {result['cases']} of them undisturbed by other "
+        f"work on the machine, which is what follows. In {result['near']} of them the advised "
+        f"configuration is within 10 % of the fastest, in {result['worse']} slower than the defaults by more "
+        f"than 3 %; ranked by `wa_total`, in {result['near_total']} of {result['cases_total']} within 10 % of least."
+    )
+    titles = ("measured / predicted", "figures", "lower quartile", "median", "upper quartile", "within the interval")
+    return [said, "", *table(header, rows), "", *table(titles, errors)]

@@ -60,6 +60,7 @@ BLOCKS: dict[str, Callable[..., list[str]]] = {
     "native-before-after": benchmarks.native_before_after,
     "index-bytes": benchmarks.index_bytes,
     "index-keys": benchmarks.index_keys,
+    "advise-grid": benchmarks.advise_grid,
     "kvaccel": benchmarks.kvaccel,
     "kvaccel-before-after": benchmarks.before_after,
     "concurrency-speed-ups": concurrency.speed_ups,

@@ -26,6 +26,7 @@ from spillway.cli import (
 )
 from spillway.cli.experiments import sweep
 from spillway.cli.models import lsm
+from spillway.cli.models import advise, lsm
 from spillway.errors import Interrupted, SpillwayError
 from spillway.version import __version__
 
@@ -82,6 +83,7 @@ for command in (
     steady.steady_command,
     compare.compare_command,
     cost.cost_command,
+    advise.advise_command,
     fill.fill_command,
     sustain.sustain_command,
     repeat.repeat_command,

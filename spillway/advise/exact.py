@@ -1,0 +1,29 @@
+"""A configuration's prediction at the rate of puts that its mix has, which is lower than that of puts alone.
+
+Writers that wait let files gather in L0, so that a compaction takes many and writes less for each: `wa_app` of puts
+alone is not that of a mix. So a configuration is simulated twice: as fast as puts are taken, which says what the drive
+can take, then at the rate that the mix gets by with, which says what is written and how long writers wait.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from spillway.advise.configuration import Configuration
+from spillway.advise.predict import Prediction, predict
+from spillway.advise.simulated import Setting, thorough
+
+SATURATED = 0.9  # of the rate of puts alone: from there on the mix's puts are as those. Source: guess
+
+
+def exact(setting: Setting, config: Configuration, seeds: Sequence[int], of_reads: Configuration) -> Prediction:
+    """``config`` has the write path, ``of_reads`` is the whole configuration."""
+    load = setting.load
+    closed = thorough(setting, config, seeds)
+    found = predict(load, of_reads, setting.drive, closed, setting.cores)
+    rate = min(load.rate_ops_s or found.throughput_ops_s.value, found.throughput_ops_s.value) * load.puts
+    if not 0 < rate < SATURATED * closed.put_ops_s:
+        return found
+    paced = thorough(setting, config, seeds[:1], rate)
+    dearer = paced.wa_app * paced.wa_device / (closed.wa_app * closed.wa_device)
+    traffic = replace(paced, put_ops_s=closed.put_ops_s / dearer, spread=closed.spread)
+    return predict(load, of_reads, setting.drive, traffic, setting.cores)

@@ -1,0 +1,229 @@
+"""From traffic and reads to figures: throughput of the mix, latencies, amplification, lifetime and space.
+
+Throughput of a closed loop of n clients is the highest X that keeps all of (operational laws; Denning and Buzen 1978)
+
+    X sum f_i t_i(X) <= n                     clients: t_i is the time of an operation of kind i, waiting included
+    X f_p / X_p + X sum_reads f_i d_i <= 1    the drive: X_p is the rate of puts alone, d_i a read's part of the drive
+    X sum f_i c_i <= cores                    the processor
+
+Latency of a read = service time of the drive at the reads that are in flight, stretched by 1 / (1 - u), u the share of
+the drive that writes take; its p99 adds the tail of that waiting, exponential: 4.6 times the mean. Of a put: processor
+time, and where the simulator says that writers are held up, what one in a hundred waits.
+
+Intervals: the range over seeds and the model's error together, as independent parts. ``MODEL_ERROR`` says whence.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from spillway.advise import reads
+from spillway.advise.configuration import Configuration, memory_bytes
+from spillway.advise.drive import Drive
+from spillway.advise.traffic import MERGE_US_PER_BYTE, PUT_US, Traffic
+from spillway.advise.workload import Workload
+from spillway.figures.lifetime import endurance_bytes, years
+
+Document = dict[str, Any]
+
+# Relative, half of an interval. The first three are the bounds that the simulator of the tree is held to against real
+# RocksDB (native/lsm); latencies are not checked there, so theirs is wide. Source: docs/ADVISE.md, "Intervals"
+MODEL_ERROR = {"throughput_ops_s": 0.20, "wa_app": 0.10, "wa_device": 0.15, "held_bytes": 0.15, "p99_us": 0.60}
+CLOSED_FORM_ERROR = 0.5  # of figures without a simulation. Source: M20, errors of eqs 9 and 10 within a factor
+TAIL = 4.6  # ln 100
+MOST_BUSY = 0.95  # of the drive with writes, for waiting: beyond it no reader would be served
+DELAYED_PUT_S = 1e-3  # RocksDB's shortest sleep of a delayed writer. Source: WriteController, kMicrosPerRefill 1024
+HALVINGS, ROUNDS = 18, 4  # of the rate, and of the reads in flight at it
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A value with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def document(self) -> Document:
+        """For JSON."""
+        return {"value": self.value, "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What is predicted of a configuration. Latencies are of the kinds that the mix has, in us; None: not known."""
+
+    config: Configuration
+    traffic: Traffic
+    throughput_ops_s: Figure  # at most; with a rate the load may ask for less
+    mean_us: dict[str, float]
+    p99_us: dict[str, Figure]
+    wa_app: Figure
+    wa_device: Figure
+    wa_total: Figure
+    flash_bytes_per_op: Figure
+    years: Figure | None
+    held_bytes: Figure
+    memory_bytes: int
+    drive_busy: float
+    limited_by: str  # clients, drive, processor or, of the writes, stalls
+
+    @property
+    def worst_p99_us(self) -> float:
+        """The highest p99 of any kind."""
+        return max((each.value for each in self.p99_us.values()), default=0.0)
+
+
+def predict(load: Workload, config: Configuration, drive: Drive, traffic: Traffic, cores: int) -> Prediction:
+    """Everything that is predicted of ``config`` under ``load``."""
+    system = System(load, config, drive, traffic, cores)
+    most, limited_by = system.throughput()
+    done = most if load.rate_ops_s is None else min(load.rate_ops_s, most)
+    mean, p99 = system.latencies(done)
+    spread = dict(traffic.spread)
+    closed = 0.0 if traffic.simulated else CLOSED_FORM_ERROR
+
+    def figure(name: str, value: float, error: str, least: float = 0.0) -> Figure:
+        reach = (MODEL_ERROR[error] ** 2 + spread.get(name, 0.0) ** 2 + closed**2) ** 0.5
+        return Figure(value, max(least, value / (1 + reach)), value * (1 + reach))
+
+    app = figure("wa_app", traffic.wa_app, "wa_app")
+    device = figure("wa_device", traffic.wa_device, "wa_device")
+    total = _product(app, device)
+    per_op = load.puts * load.pair_bytes
+    flash = Figure(*(each * per_op for each in (total.value, total.low, total.high)))
+    return Prediction(
+        config=config,
+        traffic=traffic,
+        throughput_ops_s=figure("put_ops_s", most, "throughput_ops_s"),
+        mean_us=mean,
+        p99_us={kind: figure("", value, "p99_us") for kind, value in p99.items()},
+        wa_app=app,
+        wa_device=device,
+        wa_total=total,
+        flash_bytes_per_op=flash,
+        years=_years(drive, done, flash, app, per_op),
+        held_bytes=figure("held_bytes", traffic.held_bytes, "held_bytes", least=float(load.data_bytes)),
+        memory_bytes=memory_bytes(config, load.pairs, load.data_bytes, load.key_bytes),
+        drive_busy=min(1.0, done * system.drive_us / 1e6),
+        limited_by=limited_by,
+    )
+
+
+@dataclass(frozen=True)
+class System:
+    """The stations that an operation visits."""
+
+    load: Workload
+    config: Configuration
+    drive: Drive
+    traffic: Traffic
+    cores: int
+
+    @cached_property
+    def kinds(self) -> list[tuple[float, reads.Read]]:
+        """(share, what it takes) of the kinds of reads in the mix."""
+        of = [(self.load.gets, reads.get), (self.load.scans, reads.scan)]
+        return [(share, make(self.load, self.config, self.traffic)) for share, make in of if share]
+
+    @cached_property
+    def read_drive_us(self) -> float:
+        """Of the drive, for the reads among one operation of the mix."""
+        return sum(share * each.drive_us(self.drive.times) for share, each in self.kinds)
+
+    @cached_property
+    def drive_us(self) -> float:
+        """Of the drive, for one operation of the mix."""
+        return self.load.puts * 1e6 / self.traffic.put_ops_s + self.read_drive_us
+
+    @cached_property
+    def processor_us(self) -> float:
+        """Of the processor, for one operation of the mix, what compactions take among it."""
+        merged = self.load.pair_bytes * max(0.0, self.traffic.wa_app - 1)
+        own = self.load.puts * (PUT_US + MERGE_US_PER_BYTE * merged)
+        return own + sum(share * each.processor_us for share, each in self.kinds)
+
+    def throughput(self) -> tuple[float, str]:
+        """The highest rate, and what limits it."""
+        limits = {"drive": 1e6 / self.drive_us if self.drive_us else float("inf")}
+        if self.load.puts and self.traffic.stopped_share + self.traffic.delayed_share > 0.1 and self.load.puts > 0.5:
+            limits = {"stalls": limits["drive"]}
+        limits["processor"] = 1e6 * self.cores / self.processor_us
+        most = min(limits.values())
+        low, high = 0.0, most
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            busy = middle / 1e6 * self.operation_us(middle)
+            low, high = (middle, high) if busy <= self.load.clients else (low, middle)
+        if low < 0.98 * most:
+            return low, "clients"
+        return low, min(limits, key=lambda name: limits[name])
+
+    def rough_throughput(self) -> float:
+        """About the same, with every client reading: for thousands of configurations."""
+        own = sum(share * each.service_us(self.drive.times, self.load.clients) for share, each in self.kinds)
+        by_clients = 1e6 * self.load.clients / (self.load.puts * PUT_US + own)
+        return min(by_clients, 1e6 / self.drive_us, 1e6 * self.cores / self.processor_us)
+
+    def operation_us(self, rate: float) -> float:
+        """Mean time of an operation of the mix at ``rate``."""
+        stretch = 1 / (1 - self.written_share(rate))
+        in_flight, own = 1.0, 0.0
+        for _ in range(ROUNDS):
+            own = sum(share * each.service_us(self.drive.times, in_flight) for share, each in self.kinds) * stretch
+            in_flight = min(float(self.load.clients), max(1.0, rate / 1e6 * own))
+        return self.load.puts * PUT_US + own
+
+    def written_share(self, rate: float) -> float:
+        """Of the drive's time, what writes at ``rate`` take, as its readers find it."""
+        times, traffic = self.drive.times, self.traffic
+        written = traffic.wa_app * traffic.wa_device * self.load.pair_bytes / times.most_mb_s("write")
+        read = traffic.read_bytes_per_put / times.most_mb_s("read")
+        return min(MOST_BUSY, rate * self.load.puts * (written + read) / 1e6)
+
+    def latencies(self, rate: float) -> tuple[dict[str, float], dict[str, float]]:
+        """(means, 99th percentiles) by kind, us, at ``rate``."""
+        mean: dict[str, float] = {}
+        p99: dict[str, float] = {}
+        busy, times = self.written_share(rate), self.drive.times
+        in_flight = min(float(self.load.clients), max(1.0, rate / 1e6 * self.operation_us(rate)))
+        names = [name for name, share in (("get", self.load.gets), ("scan", self.load.scans)) if share]
+        for name, (_, each) in zip(names, self.kinds, strict=True):
+            alone = each.service_us(times, in_flight)
+            waited = alone * busy / (1 - busy)
+            mean[name], p99[name] = alone + waited, each.p99_us(times, in_flight) + TAIL * waited
+        if self.load.puts:
+            mean["put"], p99["put"] = self._put_latency(rate)
+        return mean, p99
+
+    def _put_latency(self, rate: float) -> tuple[float, float]:
+        """Of an open loop every put that is due in a stop waits; of a closed one each client has one put waiting."""
+        traffic = self.traffic
+        usual = 3 * PUT_US
+        delayed = DELAYED_PUT_S * 1e6 if traffic.delayed_share > 0.01 else 0.0
+        waiting = traffic.stopped_share if self.load.rate_ops_s is not None else 0.0
+        stopped = traffic.worst_wait_s * 1e6 * max(0.0, 1 - 0.01 / waiting) if waiting > 0.01 else 0.0
+        own = 1e6 * self.load.clients / rate if rate else 0.0
+        held_up = own if self.load.rate_ops_s is None and not self.load.reads else 0.0
+        mean = max(PUT_US + waiting * traffic.worst_wait_s * 1e6 / 2, held_up)
+        return mean, max(usual, delayed, stopped, held_up)
+
+
+def _product(one: Figure, other: Figure) -> Figure:
+    """Of independent factors: relative reaches add up as squares."""
+    value = one.value * other.value
+    reach = sum((each.high / each.value - 1) ** 2 for each in (one, other)) ** 0.5
+    return Figure(value, value / (1 + reach), value * (1 + reach))
+
+
+def _years(drive: Drive, rate: float, flash: Figure, app: Figure, per_op: float) -> Figure | None:
+    """Until the drive is worn at ``rate``: by its maker's rating of host bytes where that is given, else by cycles."""
+    if drive.rated_bytes is not None:
+        spent = [each * per_op * rate for each in (app.value, app.high, app.low)]
+        found = [years(drive.rated_bytes, each, 1.0) for each in spent]
+    else:
+        endurance = endurance_bytes(drive.rated_pe_cycles, drive.physical_bytes)
+        found = [years(endurance, each * rate, 1.0) for each in (flash.value, flash.high, flash.low)]
+    if found[0] is None or found[1] is None or found[2] is None:
+        return None
+    return Figure(found[0], found[1], found[2])

@@ -1,0 +1,210 @@
+"""The same traffic by the simulator of the tree, on the drive's model: bytes, waits and garbage collection in its time.
+
+A tree of 1/f of the data with all sizes of the configuration, and the drive's capacity, divided by f has the same shape
+and the same rates, in 1/f of the time: the parallelism, and so every bandwidth, stays. f is as large as keeps the
+drive's erase blocks enough to choose among, and the tree at least ``LEAST_DATA_BYTES``.
+
+Puts begin on an empty tree. What is reported is from the ``WARM_ROUNDS``-th time that as many puts were done as there
+are keys: the difference of two simulations of one seed, the longer of which goes on where the other ends.
+
+Value separation is simulated as its tree of addresses; the values' own bytes are added by the formulas of traffic.py.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from spillway import lsm
+from spillway.advise.configuration import LEAST_BUFFER, SEPARATED, SINGLE, UNIVERSAL, Configuration
+from spillway.advise.drive import Drive
+from spillway.advise.traffic import (
+    BLOB_REFERENCE_BYTES,
+    BLOB_REWRITES,
+    BLOB_USED_SHARE,
+    MEAN_L0,
+    Traffic,
+    flushed_bytes,
+    held_bytes,
+    tree_bytes,
+)
+from spillway.advise.workload import Workload
+from spillway.errors import Interrupted
+from spillway.native.interruption import interruptible
+
+Document = dict[str, Any]
+Simulate = Callable[[Document], Document]
+
+LEAST_DATA_BYTES = 256 * 2**20  # of a tree that is simulated small. Source: guess: four memtables' worth of files
+MOST_DATA_BYTES = 768 * 2**20  # of one of hundreds: some tenths of a second each
+WARM_ROUNDS, ROUNDS = 1.5, 2.5  # puts for each key before, and at the end. Source: guess
+SHAPES = {SINGLE: "single-level", UNIVERSAL: "universal"}
+SPREAD_OF = ("put_ops_s", "wa_app", "wa_device", "held_bytes")
+
+
+def simulator() -> Simulate:
+    """The simulator of the tree (native/lsm)."""
+    return lsm.simulate
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all simulations of a search share."""
+
+    load: Workload
+    drive: Drive
+    cores: int
+    simulate: Simulate = field(default_factory=simulator)
+    most_data_bytes: int = MOST_DATA_BYTES
+
+    @property
+    def factor(self) -> float:
+        """f: by how much data and drive are smaller than asked for."""
+        by_drive = self.drive.capacity_bytes / self.drive.least_capacity_bytes
+        by_data = self.load.data_bytes / max(LEAST_DATA_BYTES, min(self.load.data_bytes, self.most_data_bytes))
+        return max(1.0, min(by_drive, max(by_data, 1.0)))
+
+
+def request(
+    setting: Setting, config: Configuration, rounds: float, seed: int, rate_ops_s: float | None = None
+) -> Document:
+    """The request of `lsm-simulate` for puts alone, ``rounds`` for each key; at a rate, or as fast as can be."""
+    factor = setting.factor
+    load, small = setting.load.scaled(factor), config.scaled(factor)
+    separated = config.shape == SEPARATED
+    value = BLOB_REFERENCE_BYTES if separated else load.value_bytes
+    buffer = small.write_buffer_bytes
+    if separated:  # a memtable holds whole values, and its file their addresses
+        buffer = max(LEAST_BUFFER, round(buffer * tree_bytes(load, config) / load.pair_bytes))
+    tree = {
+        "shape": SHAPES.get(config.shape, "leveled"),
+        "fanout": max(2, config.fanout),
+        "level0_file_num_compaction_trigger": config.l0_files,
+        "level0_slowdown_writes_trigger": config.l0_slowdown,
+        "level0_stop_writes_trigger": config.l0_stop,
+        "write_buffer_size": buffer,
+        "max_write_buffer_number": config.write_buffers,
+        "target_file_size_base": small.file_bytes,
+        "max_bytes_for_level_base": small.level_base_bytes,
+        "level_compaction_dynamic_level_bytes": config.dynamic_levels,
+        "compaction_threads": config.compaction_threads,
+        "flush_threads": max(1, config.background_jobs // 4),
+        "max_subcompactions": config.subcompactions,
+        "discard": config.discard,
+        "block_size": config.block_bytes,
+        "bits_per_key": config.bits_per_key,
+        "wal": not separated,  # the log has whole values too, which are added
+    }
+    return {
+        "seed": seed,
+        "drive": setting.drive.model(factor, config.extra_op),
+        "initial": {"kind": "trimmed" if config.discard else "steady", "fill": 1.0},
+        "tree": tree,
+        "spill": {"capacity_bytes": small.spill_bytes if config.spill != "off" else 0},
+        "host": {"cores": setting.cores},
+        "load": {
+            "key_bytes": load.key_bytes,
+            "value_bytes": value,
+            "num": load.pairs,
+            "operations": int(rounds * load.pairs),
+            "distribution": "uniform" if load.skew is None else "zipfian",
+            **({} if load.skew is None else {"zipfian_constant": load.skew}),
+            "rate_ops_s": rate_ops_s,
+            "settle": False,
+        },
+        "queries": [],
+    }
+
+
+def quick(setting: Setting, config: Configuration, seed: int = 1) -> Traffic:
+    """From one simulation, the empty tree's part included: for comparing, since it flatters all alike."""
+    return _traffic(setting, config, setting.simulate(request(setting, config, ROUNDS, seed)), None)
+
+
+def thorough(setting: Setting, config: Configuration, seeds: Sequence[int], rate_ops_s: float | None = None) -> Traffic:
+    """From two simulations of each seed: the mean, with half of the range as the spread. ``rate_ops_s``: of puts."""
+    found = []
+    for seed in seeds:
+        first, last = (
+            setting.simulate(request(setting, config, rounds, seed, rate_ops_s)) for rounds in (WARM_ROUNDS, ROUNDS)
+        )
+        found.append(_traffic(setting, config, last, first))
+    spread = []
+    for name in SPREAD_OF:
+        values = [getattr(each, name) for each in found]
+        middle = sum(values) / len(values)
+        spread.append((name, (max(values) - min(values)) / 2 / middle if middle else 0.0))
+    means = {
+        name: sum(getattr(each, name) for each in found) / len(found)
+        for name in (*SPREAD_OF, "read_bytes_per_put", "l0_files", "delayed_share", "stopped_share")
+    }
+    worst = max(each.worst_wait_s for each in found)
+    return replace(found[0], **means, worst_wait_s=worst, spread=tuple(spread))
+
+
+def in_parallel(work: Callable[[Any], Any], items: Sequence[Any], cores: int) -> list[Any]:
+    """``work`` of each item, on as many threads as there are cores: each waits for a process. Raises Interrupted at the
+    first Ctrl-C, and what the work raises."""
+    with interruptible() as interruption, ThreadPoolExecutor(max_workers=max(1, cores)) as pool:
+
+        def unless_asked(item: Any) -> Any:
+            if interruption.requested:
+                raise Interrupted("Ended before everything was simulated; nothing was kept.")
+            return work(item)
+
+        try:
+            return list(pool.map(unless_asked, items))
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _traffic(setting: Setting, config: Configuration, last: Document, first: Document | None) -> Traffic:
+    """What happened in ``last``, or between the end of ``first`` and that of ``last``."""
+
+    def between(*path: str) -> float:
+        return _at(last, path) - (_at(first, path) if first is not None else 0.0)
+
+    load, factor = setting.load, setting.factor
+    seconds, operations = between("simulated_seconds"), between("operations")
+    host = between("host_bytes_written")
+    tree_pair = _at(last, ("user_bytes",)) / max(1.0, _at(last, ("operations",)))
+    flash = sum(between("nand_bytes_programmed", cause) for cause in last["nand_bytes_programmed"])
+    per_put, read_per_put = host / operations, between("host_bytes_read") / operations
+    put_us = seconds / operations * 1e6
+    wa_device = flash / host if host else 1.0
+    held = _at(last, ("peak_held_bytes",)) * factor
+    if config.shape == SEPARATED:
+        of_values = load.pair_bytes + (load.pair_bytes - load.key_bytes) * BLOB_REWRITES
+        per_put += of_values
+        put_us += of_values * wa_device / setting.drive.times.most_mb_s("write")
+        put_us /= BLOB_USED_SHARE
+        held = held_bytes(load, config)
+        tree_pair = load.pair_bytes
+    levels = sorted((each["level"], each["bytes"], each["files"]) for each in last["levels"] if each["bytes"] > 0)
+    below = tuple(size * factor for level, size, _ in levels if level > 0)
+    stalls = {
+        state: sum(between("stalls", state, cause) for cause in last["stalls"][state])
+        for state in ("delayed_s", "stopped_s")
+    }
+    return Traffic(
+        put_ops_s=1e6 / put_us,
+        wa_app=per_put / tree_pair,
+        wa_device=wa_device,
+        read_bytes_per_put=read_per_put,
+        level_bytes=below or (float(load.data_bytes),),
+        l0_files=max(float(sum(files for level, _, files in levels if level == 0)), MEAN_L0 * config.l0_files),
+        l0_bytes=flushed_bytes(load, config),
+        held_bytes=held,
+        delayed_share=min(1.0, stalls["delayed_s"] / seconds),
+        stopped_share=min(1.0, stalls["stopped_s"] / seconds),
+        worst_wait_s=_at(last, ("worst_wait_ms",)) / 1e3,
+        simulated=True,
+    )
+
+
+def _at(document: Document | None, path: Sequence[str]) -> float:
+    value: Any = document
+    for name in path:
+        value = value[name]
+    return float(value or 0.0)

@@ -1,0 +1,157 @@
+"""What puts make a configuration do to the drive, in closed form: to choose what is worth simulating.
+
+    wa_app   = WAL + flush + (1 + min(B1, N) / (C W)) + sum over levels (1 + OVERLAP r_i)        leveled (M13, M15)
+             = WAL + flush + 1 + N / (S W)                                                       single level (M18, T4)
+             = WAL + flush + UNIVERSAL log2(N / W)                                               universal
+    a put's time is the longest of what it takes of the drive, of the compaction threads, of the processor
+
+    S files in L0 at which writers are slowed, which is where a single level keeps them; C, if a rate is asked for
+    N bytes of data    W bytes of a memtable    C files in L0   B1 bytes of L1   r_i size of a level / of the one above
+
+Holds up to some tens of percent, as eqs 9 and 11 do (M20); the order of configurations matters here, not the figures.
+Ignores stalls, and that the parts of a put's time overlap only in part.
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+from spillway.advise.configuration import SEPARATED, SINGLE, UNIVERSAL, Configuration
+from spillway.advise.drive import Drive
+from spillway.advise.workload import Workload
+
+OVERLAP = 0.65  # of the next level's share, as files with the least overlap are picked (M28). Source: guess
+UNIVERSAL_REWRITES = 0.75  # of a byte for each doubling of the tree. Source: guess
+UNIVERSAL_RUNS, UNIVERSAL_STEP = 3, 4  # runs beside the newest, and how much smaller each is. Source: guess
+BLOB_REFERENCE_BYTES = 24  # a blob's address in the tree. Source: RocksDB's BlobIndex: type, file, offset, size, codec
+BLOB_REWRITES = 1.2  # of a value by the collection of blob files. Source: guess
+BLOB_USED_SHARE = 0.45  # of the rate that the bytes allow: one flush writes tables and values in turn, and writers wait
+# for it. Calibrated on two cases of runs/bench/advise_grid.json: quickstart, puts; intel-545s, puts and gets
+BLOB_GARBAGE = 1.5  # space of blob files / live values. Source: guess
+PUT_US = 5.0  # a put's processor time. Source: guess, between runs of db_bench on two machines
+MERGE_US_PER_BYTE = 0.004  # of one thread of a compaction: 250 MB/s. Source: guess
+MEAN_L0 = 0.75  # of the trigger: files come one by one and leave together. Source: guess
+USED_SHARE = 0.9  # of what limits a put that is reached. Source: guess
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What puts do, for each of them and over time. ``spread``: half of the range over seeds, relative, by figure."""
+
+    put_ops_s: float  # of puts alone, as fast as they are taken
+    wa_app: float
+    wa_device: float
+    read_bytes_per_put: float  # by compactions
+    level_bytes: tuple[float, ...]  # of the sorted runs below L0, the largest last
+    l0_files: float
+    l0_bytes: float  # of each of them
+    held_bytes: float  # at most
+    delayed_share: float = 0.0  # of the time
+    stopped_share: float = 0.0
+    worst_wait_s: float = 0.0
+    spread: tuple[tuple[str, float], ...] = ()
+    simulated: bool = False
+
+
+def level_sizes(config: Configuration, data_bytes: float) -> list[float]:
+    """Bytes of L1 and the levels below it; at least one level."""
+    if config.shape == SINGLE:
+        return [data_bytes]
+    if config.shape == UNIVERSAL:  # runs in proportion, as a ratio of sizes of 1 % lets them grow
+        return [data_bytes / UNIVERSAL_STEP**step for step in reversed(range(UNIVERSAL_RUNS))]
+    base = float(config.level_base_bytes)
+    if config.dynamic_levels:
+        sizes = [data_bytes]
+        while sizes[0] > base:
+            sizes.insert(0, sizes[0] / config.fanout)
+        return sizes[-6:]
+    sizes, left = [], data_bytes
+    while left > 0 and len(sizes) < 6:
+        sizes.append(min(left, base * config.fanout ** len(sizes)))
+        left -= sizes[-1]
+    return sizes
+
+
+def tree_bytes(load: Workload, config: Configuration) -> float:
+    """Bytes of a pair in the tree: where values are separated, its key and an address."""
+    return load.key_bytes + BLOB_REFERENCE_BYTES if config.shape == SEPARATED else float(load.pair_bytes)
+
+
+def compacted(load: Workload, config: Configuration) -> tuple[float, float]:
+    """(bytes that compactions write for each byte of the tree that is flushed, those of them out of L0)."""
+    data = load.pairs * tree_bytes(load, config)
+    saturated = config.shape == SINGLE and load.rate_ops_s is None
+    batch = max(1.0, (config.l0_slowdown if saturated else config.l0_files) * flushed_bytes(load, config))
+    if config.shape == UNIVERSAL:
+        return UNIVERSAL_REWRITES * math.log2(max(2.0, data / flushed_bytes(load, config))), 1.0
+    sizes = level_sizes(config, data)
+    first = 1 + min(sizes[0], data) / batch
+    rest = sum(1 + OVERLAP * below / above for above, below in pairwise(sizes))
+    return first + rest, first
+
+
+def flushed_bytes(load: Workload, config: Configuration) -> float:
+    """Bytes of the tree in a flushed memtable, which holds whole values before they are separated."""
+    return config.write_buffer_bytes * tree_bytes(load, config) / load.pair_bytes
+
+
+def closed_form(load: Workload, config: Configuration, drive: Drive, cores: int) -> Traffic:
+    """Traffic by the formulas above."""
+    pair, of_tree = float(load.pair_bytes), tree_bytes(load, config)
+    rewrites, out_of_l0 = compacted(load, config)
+    blobs = (pair - load.key_bytes) * BLOB_REWRITES if config.shape == SEPARATED else 0.0
+    written = pair + of_tree * (1 + rewrites) + blobs
+    read = of_tree * rewrites + max(0.0, blobs - (pair - load.key_bytes))
+    held = held_bytes(load, config)
+    on_flash = _wa_device(config, drive, held)
+    wait_us = _put_us(load, config, drive, cores, written, read, on_flash)
+    used = USED_SHARE * (BLOB_USED_SHARE if config.shape == SEPARATED else 1.0)
+    return Traffic(
+        put_ops_s=used * 1e6 / max(wait_us, _thread_us(config, drive, of_tree, rewrites, out_of_l0)),
+        wa_app=written / pair,
+        wa_device=on_flash,
+        read_bytes_per_put=read,
+        level_bytes=tuple(level_sizes(config, load.pairs * of_tree)),
+        l0_files=MEAN_L0 * config.l0_files,
+        l0_bytes=flushed_bytes(load, config),
+        held_bytes=held,
+    )
+
+
+def held_bytes(load: Workload, config: Configuration) -> float:
+    """At most on the drive: data, what is not yet compacted, the log, and the output of the largest compaction."""
+    data = float(load.data_bytes)
+    above = config.write_buffer_bytes * (2 * config.l0_files + config.write_buffers)
+    if config.shape in (SINGLE, UNIVERSAL):
+        return 2 * data + above
+    if config.shape == SEPARATED:
+        return data * BLOB_GARBAGE + above
+    upper = 1 / config.fanout + 1 / config.fanout**2 if config.dynamic_levels else 0.25
+    return data * (1 + upper) + above
+
+
+def _wa_device(config: Configuration, drive: Drive, held: float) -> float:
+    """Files die together, so that garbage collection finds more to free than random writes leave (C2)."""
+    capacity = drive.capacity_bytes * (1 - config.extra_op)
+    used = min(1.0, held / capacity) if config.discard else 1.0
+    valid = drive.data_share * (1 - config.extra_op) * used
+    return 1 + 0.5 * valid**4 / max(0.05, 1 - valid) * 0.5
+
+
+def _put_us(
+    load: Workload, config: Configuration, drive: Drive, cores: int, written: float, read: float, wa_device: float
+) -> float:
+    """The drive's time and the processor's, whichever is longer."""
+    times = drive.times
+    of_drive = written * wa_device / times.most_mb_s("write") + read / times.most_mb_s("read")
+    of_processor = (PUT_US + MERGE_US_PER_BYTE * (written - load.pair_bytes)) / cores
+    return max(of_drive, of_processor, PUT_US)
+
+
+def _thread_us(config: Configuration, drive: Drive, of_tree: float, rewrites: float, out_of_l0: float) -> float:
+    """Time of the compaction threads: each reads, merges and writes in turn; L0 is one compaction at a time (P25)."""
+    times = drive.times
+    byte_us = 1 / times.stream_mb_s("read") + 1 / times.stream_mb_s("write") + MERGE_US_PER_BYTE
+    at_once = min(config.subcompactions, config.compaction_threads)
+    whole = rewrites / config.compaction_threads
+    return of_tree * byte_us * max(whole, out_of_l0 / at_once)

@@ -1,0 +1,137 @@
+"""Tables and sentences of an answer, for a terminal."""
+
+from collections.abc import Sequence
+
+from spillway.advise.configuration import in_words
+from spillway.advise.others import Others
+from spillway.advise.predict import Figure, Prediction
+from spillway.advise.rank import keeps, limits_of, time_words
+from spillway.advise.reasons import difference, reasons
+from spillway.advise.search import Advice
+from spillway.advise.verify import Verified, predicted_of
+from spillway.quantity import human_bytes
+
+Rows = list[tuple[str, ...]]
+
+HEADER = ("", "operations/s", "p99", "wa_app", "wa_device", "flash B/op", "years", "space", "limited by")
+REASON_HEADER = ("line", "value", "why")
+VERIFIED = (("throughput_ops_s", ",.0f"), ("wa_app", ".2f"), ("wa_device", ".2f"))
+VERIFIED_HEADER = (
+    "arm", "operations/s: predicted", "measured", "ratio", "wa_app: predicted", "measured", "ratio",
+    "wa_device: predicted", "measured", "ratio",
+)  # fmt: skip
+
+
+def asked(advice: Advice) -> str:
+    """What was asked, and of which drive, in two sentences."""
+    request = advice.request
+    load, drive = request.load, request.drive
+    mix = ", ".join(
+        f"{share:.0%} {name}"
+        for name, share in (("puts", load.puts), ("gets", load.gets), (f"scans of {load.scan_pairs} pairs", load.scans))
+        if share
+    )
+    keys = "uniform keys" if load.skew is None else f"zipfian keys ({load.skew:g})"
+    rate = "as fast as it goes" if load.rate_ops_s is None else f"{load.rate_ops_s:,.6g} operations/s"
+    clients = f"{load.clients} client thread{'s' if load.clients > 1 else ''}"
+    data = f"{human_bytes(load.data_bytes)} in {load.pairs:,} pairs of {load.pair_bytes} bytes"
+    first = f"{data}; {mix}; {keys}; {clients}, {rate}; {request.cores} cores, "
+    remarks = f" ({'; '.join(drive.remarks)})" if drive.remarks else ""
+    second = f"Drive: {drive.words}, {human_bytes(drive.capacity_bytes)}{remarks}."
+    counts = f"{advice.considered:,} configurations considered, {advice.simulated} simulations."
+    return f"{first}{human_bytes(request.limits.memory_bytes)} of memory.\n{second} {counts}"
+
+
+def rows(predictions: Sequence[Prediction], first: int = 1) -> Rows:
+    """Two rows for each: the figures, and their intervals below."""
+    found: Rows = []
+    for at, each in enumerate(predictions, first):
+        found += _two_rows(f"{at}", each)
+    return found
+
+
+def rival_rows(advice: Advice) -> Rows:
+    """The same of the rivals, by name."""
+    limits = limits_of(advice.request.load, advice.request.limits)
+    found: Rows = []
+    for name, each in advice.rivals.items():
+        found += _two_rows(name if keeps(each, limits) else f"{name} (not within the limits)", each)
+    return found
+
+
+def configurations(predictions: Sequence[Prediction]) -> list[str]:
+    """What the numbers of the table stand for."""
+    return [f"{at}  {in_words(each.config)}" for at, each in enumerate(predictions, 1)]
+
+
+def comparison(advice: Advice) -> list[str]:
+    """The winner against each rival, in a sentence."""
+    return [f"{name}: {difference(advice.winner, each)}." for name, each in advice.rivals.items()]
+
+
+def reason_rows(advice: Advice) -> Rows:
+    """Every line of the winner and why."""
+    return [(each.line, each.value, each.sentence) for each in reasons(advice)]
+
+
+def other_rows(others: Others) -> Rows:
+    """Advice on what is no LSM tree."""
+    return list(others.sentences())
+
+
+def verified_rows(verified: Sequence[Verified]) -> Rows:
+    """Predicted beside measured."""
+    found: Rows = []
+    for each in verified:
+        cells: list[str] = [each.name]
+        for figure, form in VERIFIED:
+            value = None if each.measured is None else each.measured.get(figure)
+            ratio = each.ratio(figure)
+            cells.append(format(predicted_of(each.predicted, figure), form))
+            cells += ["–" if value is None else format(value, form), "–" if ratio is None else f"{ratio:.2f}"]
+        found.append(tuple(cells))
+    return found
+
+
+def intervals() -> str:
+    """What the second lines are."""
+    return (
+        "Below each figure its interval: the range over seeds and the model's error, which docs/ADVISE.md states; "
+        "p99 is the highest of any kind of operation."
+    )
+
+
+def _two_rows(name: str, each: Prediction) -> Rows:
+    worst = max(each.p99_us.items(), key=lambda pair: pair[1].value)
+    years = "–" if each.years is None else _years(each.years.value)
+    own = (
+        name,
+        f"{each.throughput_ops_s.value:,.0f}",
+        f"{time_words(worst[1].value)} ({worst[0]})",
+        f"{each.wa_app.value:.2f}",
+        f"{each.wa_device.value:.2f}",
+        f"{each.flash_bytes_per_op.value:,.0f}",
+        years,
+        human_bytes(each.held_bytes.value),
+        each.limited_by,
+    )
+    below = (
+        "",
+        _between(each.throughput_ops_s, ",.0f"),
+        f"{time_words(worst[1].low)}–{time_words(worst[1].high)}",
+        _between(each.wa_app, ".2f"),
+        _between(each.wa_device, ".2f"),
+        _between(each.flash_bytes_per_op, ",.0f"),
+        "" if each.years is None else f"{_years(each.years.low)}–{_years(each.years.high)}",
+        f"{human_bytes(each.held_bytes.low)}–{human_bytes(each.held_bytes.high)}",
+        "",
+    )
+    return [own, below]
+
+
+def _between(figure: Figure, form: str) -> str:
+    return f"{figure.low:{form}}–{figure.high:{form}}"
+
+
+def _years(value: float) -> str:
+    return f"{value:.3g}" if value < 100 else ">100"

@@ -1,0 +1,228 @@
+"""`spillway advise`."""
+
+import json
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spillway.cli.printing import command_line, figures, out, plain_table
+from spillway.cli.progress import progress_bars
+from spillway.errors import SpillwayError
+from spillway.quantity import parse_rate, parse_size, parse_time
+
+if TYPE_CHECKING:
+    from spillway.advise.drive import Drive
+    from spillway.advise.others import Others
+    from spillway.advise.search import Advice
+    from spillway.advise.verify import Verified
+
+_ORDERS = ("throughput", "wa-total", "p99", "lifetime", "space")
+
+
+@click.command("advise")
+@click.option("--preset", metavar="NAME", help="The drive: a preset, measured in virtual time.")
+@click.option("--profile", "profile", type=click.Path(path_type=Path), help="The drive: a directory of a profile.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A key of the preset; may be repeated.")
+@click.option("--tbw", metavar="SIZE", help="Host bytes that the drive's maker warrants, for the lifetime.")
+@click.option("--data", required=True, metavar="SIZE", help="Keys and newest values, such as 100GB.")
+@click.option("--key", "key_bytes", type=click.IntRange(8, 1024), default=16, show_default=True, metavar="BYTES")
+@click.option("--value", "value_bytes", type=click.IntRange(0, 2**24), default=1000, show_default=True, metavar="BYTES")
+@click.option("--mix", default="put=0.5,get=0.5", show_default=True, help="Shares of put, get and scan.")
+@click.option("--scan-pairs", type=click.IntRange(1, 1_000_000), default=100, show_default=True, help="Of each scan.")
+@click.option("--zipfian", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Skew  [default: uniform]")
+@click.option("--rate", metavar="RATE", help="Operations/s to keep  [default: as many as there can be]")
+@click.option("--p99", metavar="TIME", help="Most that the p99 of any kind of operation may be, such as 5ms.")
+@click.option("--space", metavar="SIZE", help="Most bytes on the drive.")
+@click.option("--memory", default="1GiB", show_default=True, metavar="SIZE", help="Memtables, block cache, filters.")
+@click.option("--years", type=float, help="For which the drive has to last.")
+@click.option("--cores", type=click.IntRange(1, 1024), help="Of the machine that it is for  [default: this one's]")
+@click.option("--clients", type=click.IntRange(1, 4096), help="Threads that call the database  [default: the cores]")
+@click.option("--by", "order", type=click.Choice(_ORDERS), help="Ranks  [default: throughput; with --rate wa-total]")
+@click.option("--top", type=click.IntRange(1, 100), default=6, show_default=True, help="Configurations to show.")
+@click.option("--no-discard", is_flag=True, help="The drive is not told of deleted files.")
+@click.option("--current", type=click.Path(path_type=Path), help="Compare with this OPTIONS file of yours.")
+@click.option("--options", "options_path", type=click.Path(path_type=Path), help="Write the winner as an OPTIONS file.")
+@click.option("--wiredtiger", "wiredtiger_path", type=click.Path(path_type=Path), help="Write WiredTiger's strings.")
+@click.option("--verify", "verifies", is_flag=True, help="Run winner, rivals and runners-up, scaled, and compare.")
+@click.option("--out", "directory", type=click.Path(path_type=Path), help="Of --verify  [default: runs/verify-TIME]")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write the answer as JSON; - prints it.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+def advise_command(
+    preset: str | None,
+    profile: Path | None,
+    settings: tuple[str, ...],
+    tbw: str | None,
+    options_path: Path | None,
+    wiredtiger_path: Path | None,
+    json_path: Path | None,
+    directory: Path | None,
+    verifies: bool,
+    seed: int,
+    **flags: Any,
+) -> None:
+    """Rank configurations of RocksDB for a drive, a data set and a mix of operations.
+
+    Thousands are compared in closed form, a hundred are simulated on the drive's model, the best of them thoroughly.
+    For each line of the winner the reason is told with the figure behind it; then what the drive's figures say for
+    nodes of a B-tree, batches of a buffer pool and compactions at once. With --verify winner, RocksDB's defaults, the
+    flash configuration and the runners-up are run, and measured figures stand beside the predicted ones.
+    """
+    from spillway.advise import advise
+    from spillway.advise.others import others
+    from spillway.advise.verify import verify
+
+    _check_places(directory, verifies, options_path, wiredtiger_path, json_path)
+    request = _request(_drive(preset, profile, settings, tbw, seed), seed, flags)
+    with progress_bars() as watch:
+        found = advise(request, watch)
+    beside = others(request.load, request.drive)
+    _write_files(found, beside, options_path, wiredtiger_path)
+    quiet = json_path is not None and str(json_path) == "-"
+    if not quiet:
+        _show(found, beside)
+    verified: list[Verified] = []
+    if verifies:
+        place = directory or Path("runs") / f"verify-{datetime.now():%Y%m%d-%H%M%S}"
+        with progress_bars() as watch:
+            verified = verify(found, place, command_line(), watch)
+        if not quiet:
+            _show_verified(verified, place)
+    if json_path is not None:
+        _write_json(found, beside, verified, None if quiet else json_path)
+
+
+def _drive(preset: str | None, profile: Path | None, settings: tuple[str, ...], tbw: str | None, seed: int) -> "Drive":
+    from spillway.advise.drive import of_preset, of_profile
+
+    if (preset is None) == (profile is None):
+        raise SpillwayError("The drive is --preset NAME (`spillway ssd presets` lists them) or --profile DIRECTORY.")
+    rated = None if tbw is None else float(parse_size(tbw, "--tbw"))
+    if profile is not None:
+        if settings:
+            raise SpillwayError("--set is for presets, and --profile is of a drive as it was measured: leave it out.")
+        return of_profile(profile, rated)
+    return of_preset(str(preset), settings, seed, rated)
+
+
+def _request(drive: "Drive", seed: int, flags: dict[str, Any]) -> Any:
+    """What is asked, as ``spillway.advise`` takes it. Raises SpillwayError for flags that contradict each other."""
+    from spillway.advise.options_file import read_options
+    from spillway.advise.search import Request, default_order
+    from spillway.advise.workload import Limits, Workload, check, parse_mix
+
+    cores = flags["cores"] or os.cpu_count() or 1
+    puts, gets, scans = parse_mix(flags["mix"])
+    load = Workload(
+        data_bytes=parse_size(flags["data"], "--data"),
+        key_bytes=flags["key_bytes"],
+        value_bytes=flags["value_bytes"],
+        puts=puts,
+        gets=gets,
+        scans=scans,
+        scan_pairs=flags["scan_pairs"],
+        skew=flags["zipfian"],
+        clients=flags["clients"] or cores,
+        rate_ops_s=None if flags["rate"] is None else parse_rate(flags["rate"], "--rate"),
+    )
+    years = flags["years"]
+    if years is not None and not 0 < years < 1000:
+        raise SpillwayError(f"--years is {years:g}; it takes a number above 0 and below 1000.")
+    limits = Limits(
+        p99_s=None if flags["p99"] is None else parse_time(flags["p99"], "--p99"),
+        space_bytes=None if flags["space"] is None else parse_size(flags["space"], "--space"),
+        memory_bytes=parse_size(flags["memory"], "--memory"),
+        years=years,
+    )
+    check(load, limits, drive.capacity_bytes)
+    current = flags["current"]
+    return Request(
+        load=load,
+        limits=limits,
+        drive=drive,
+        cores=cores,
+        order=flags["order"] or default_order(load),
+        top=flags["top"],
+        discard=not flags["no_discard"],
+        current=None if current is None else read_options(current),
+        seeds=(seed, seed + 1),
+        parallel=os.cpu_count() or 1,
+    )
+
+
+def _check_places(directory: Path | None, verifies: bool, *paths: Path | None) -> None:
+    """Before minutes of work: raises SpillwayError for a file whose directory does not exist, or that is one."""
+    if directory is not None and not verifies:
+        raise SpillwayError("--out is where --verify puts its run directory: give both, or neither.")
+    for path in paths:
+        if path is None or str(path) == "-":
+            continue
+        if path.is_dir():
+            raise SpillwayError(f"{path} is a directory: name the file to write.")
+        if not path.absolute().parent.is_dir():
+            raise SpillwayError(f"{path}: there is no directory {path.absolute().parent}; make it first.")
+
+
+def _write_files(found: "Advice", beside: "Others", options: Path | None, wiredtiger: Path | None) -> None:
+    from spillway.advise.options_file import options_text
+    from spillway.advise.others import wiredtiger_text
+    from spillway.advise.words import asked
+
+    request = found.request
+    if options is not None:
+        _write(options, options_text(found.winner.config, f"{' '.join(command_line())}\n{asked(found)}"))
+    if wiredtiger is not None:
+        _write(wiredtiger, wiredtiger_text(request.load, request.limits, beside))
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SpillwayError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _write_json(found: "Advice", beside: "Others", verified: "list[Verified]", path: Path | None) -> None:
+    from spillway.advise.document import document
+
+    text = json.dumps(document(found, beside, verified), indent=2, ensure_ascii=False)
+    if path is None:
+        print(text)
+    else:
+        _write(path, text + "\n")
+
+
+def _show(found: "Advice", beside: "Others") -> None:
+    from spillway.advise import words
+
+    out.print(words.asked(found), soft_wrap=True)
+    out.print(f"\nRanked by {found.request.order}", style="bold")
+    out.print(figures(words.HEADER, words.rows(found.ranked)))
+    out.print(f"{words.intervals()}\n", soft_wrap=True)
+    out.print("\n".join(words.configurations(found.ranked)), soft_wrap=True)
+    out.print("\nTo compare with", style="bold")
+    out.print(figures(words.HEADER, words.rival_rows(found)))
+    out.print("Against 1 they have:\n" + "\n".join(words.comparison(found)), soft_wrap=True)
+    out.print("\nWhy 1 is as it is", style="bold")
+    _print_rows(words.reason_rows(found))
+    out.print("\nBesides", style="bold")
+    _print_rows(words.other_rows(beside))
+
+
+def _print_rows(rows: list[tuple[str, ...]]) -> None:
+    table = plain_table()
+    for _ in range(len(rows[0]) - 2):
+        table.add_column()
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
+
+
+def _show_verified(verified: "list[Verified]", place: Path) -> None:
+    from spillway.advise import words
+
+    out.print("\nPredicted and measured, scaled to this machine", style="bold")
+    out.print(figures(words.VERIFIED_HEADER, words.verified_rows(verified)))
+    out.print(f"\nRun directory  {place}\nReport         {place / 'report.html'}", soft_wrap=True)

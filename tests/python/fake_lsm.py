@@ -1,0 +1,103 @@
+"""A stand-in for the simulator of the tree: answers requests of its form by a few formulas, the same each time.
+
+It writes a log and a flush, and rewrites by the shape; the first puts, on an empty tree, write less. Every request is
+checked against the form that is agreed (keys and their types), so that a request nobody could answer fails a test.
+"""
+
+import math
+from typing import Any
+
+Document = dict[str, Any]
+
+TREE = {
+    "shape": str, "fanout": int, "level0_file_num_compaction_trigger": int, "level0_slowdown_writes_trigger": int,
+    "level0_stop_writes_trigger": int, "write_buffer_size": int, "max_write_buffer_number": int,
+    "target_file_size_base": int, "max_bytes_for_level_base": int, "level_compaction_dynamic_level_bytes": bool,
+    "compaction_threads": int, "flush_threads": int, "max_subcompactions": int, "discard": bool, "block_size": int,
+    "bits_per_key": int, "wal": bool,
+}  # fmt: skip
+LOAD = {"key_bytes": int, "value_bytes": int, "num": int, "operations": int, "distribution": str, "settle": bool}
+BANDWIDTH_MB_S = 400.0
+GATHERED = 3  # times the trigger: files in L0 where writers wait
+FIRST_SHARE = 0.5  # of what a put writes in a full tree, while the tree grows: over the first puts of each key
+
+
+def simulate(request: Document) -> Document:
+    """The result for a request."""
+    check(request)
+    tree, load = request["tree"], request["load"]
+    pair = load["key_bytes"] + load["value_bytes"]
+    data = load["num"] * pair
+    rewrites = rewritten(tree, data, load.get("rate_ops_s"))
+    per_put = pair * (1 + rewrites + (1 if tree["wal"] else 0))
+    seeded = 1 + 0.002 * (request["seed"] % 5)
+    host = written(load["operations"], load["num"], per_put) * seeded
+    capacity = float(request["drive"]["set"]["capacity.capacity_bytes"])
+    wa_device = 1 + (0.3 * data / capacity if tree["discard"] else 1.0)
+    busy_s = host * wa_device / (BANDWIDTH_MB_S * 1e6) / min(2.0, 0.5 + 0.5 * tree["compaction_threads"])
+    seconds = max(busy_s, load["operations"] * 5e-6 / request["host"]["cores"])
+    rate = load.get("rate_ops_s")
+    stopped = 0.0 if request["spill"]["capacity_bytes"] else 0.05
+    if rate:
+        stopped *= min(1.0, load["operations"] / rate / 1e9 + seconds * rate / load["operations"] / 2)
+        seconds = max(seconds, load["operations"] / rate)
+    return {
+        "operations": load["operations"],
+        "simulated_seconds": seconds,
+        "user_bytes": load["operations"] * pair,
+        "host_bytes_written": int(host),
+        "host_bytes_read": int(host * 0.6),
+        "nand_bytes_programmed": {"host": int(host), "gc": int(host * (wa_device - 1)), "mapping": 0},
+        "held_bytes": int(data * 1.2),
+        "peak_held_bytes": int(data * (2.0 if tree["shape"] != "leveled" else 1.3)),
+        "levels": levels(tree, data),
+        "stalls": {"delayed_s": {"l0": 0.02 * seconds, "memtable": 0.0}, "stopped_s": {"l0": stopped * seconds}},
+        "worst_wait_ms": 0.0 if request["spill"]["capacity_bytes"] else 40.0,
+        "queries": [],
+        "complete": True,
+    }
+
+
+def written(operations: int, num: int, per_put: float) -> float:
+    """Bytes of so many puts: the first of each key fall on a small tree."""
+    first = min(operations, num)
+    return per_put * (FIRST_SHARE * first + (operations - first))
+
+
+def rewritten(tree: Document, data: float, rate: float | None) -> float:
+    """Bytes that compactions write for each that is flushed; writers without a rate let files gather in L0."""
+    batch = tree["write_buffer_size"] * tree["level0_file_num_compaction_trigger"] * (1 if rate else GATHERED)
+    if tree["shape"] == "single-level":
+        return 1 + data / batch
+    if tree["shape"] == "universal":
+        return max(1.0, math.log2(max(2.0, data / batch)))
+    steps = math.log(max(1.01, data / tree["max_bytes_for_level_base"])) / math.log(max(2, tree["fanout"]))
+    return 1 + tree["max_bytes_for_level_base"] / batch + max(0.0, steps) * (1 + 0.6 * tree["fanout"])
+
+
+def levels(tree: Document, data: float) -> list[Document]:
+    """Files by level."""
+    found = [{"level": 0, "files": 2, "bytes": 2 * tree["write_buffer_size"], "bytes_written": 0, "bytes_read": 0}]
+    left, size, level = data, float(tree["max_bytes_for_level_base"]), 1
+    if tree["shape"] != "leveled":
+        size = data
+    while left > 0 and level < 7:
+        own = min(left, size) if level < 6 else left
+        found.append({"level": level, "files": 1, "bytes": int(own), "bytes_written": 0, "bytes_read": 0})
+        left, size, level = left - own, size * tree["fanout"], level + 1
+    return found
+
+
+def check(request: Document) -> None:
+    """Fails for a request that is not of the form."""
+    for table, form in (("tree", TREE), ("load", LOAD)):
+        for key, kind in form.items():
+            assert type(request[table][key]) is kind, f"{table}.{key} is {request[table].get(key)!r}"
+    tree, load = request["tree"], request["load"]
+    assert tree["shape"] in ("leveled", "universal", "single-level")
+    assert load["distribution"] in ("uniform", "zipfian")
+    assert tree["level0_file_num_compaction_trigger"] <= tree["level0_slowdown_writes_trigger"]
+    assert tree["level0_slowdown_writes_trigger"] <= tree["level0_stop_writes_trigger"]
+    assert load["num"] > 0 and load["operations"] > 0
+    assert request["initial"]["kind"] in ("trimmed", "steady")
+    assert set(request) <= {"seed", "drive", "initial", "tree", "spill", "host", "load", "queries"}

@@ -1,0 +1,141 @@
+"""OPTIONS files and WiredTiger's strings of `spillway advise`: what is written is read, by us and by the engines."""
+
+import ctypes
+import ctypes.util
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import pytest
+from advised import DRIVE, LOAD
+from needs import need
+
+from spillway.advise.configuration import DEFAULTS, FLASH, MIB, SEPARATED, SHAPES, SINGLE, Configuration
+from spillway.advise.options_file import options_text, read_options
+from spillway.advise.others import others, wiredtiger_strings, wiredtiger_text
+from spillway.advise.workload import Limits
+from spillway.errors import SpillwayError
+
+TUNED = replace(
+    DEFAULTS, fanout=6, l0_files=2, write_buffer_bytes=8 * MIB, write_buffers=4, file_bytes=4 * MIB,
+    compaction_threads=4, subcompactions=4, block_bytes=16384, bits_per_key=10, direct_io=True, dynamic_levels=True,
+)  # fmt: skip
+EVERY = [DEFAULTS, FLASH, *(replace(TUNED, shape=shape) for shape in SHAPES)]
+
+
+@pytest.mark.parametrize("config", EVERY, ids=lambda each: f"{each.shape}-{each.fanout}-{each.l0_files}")
+def test_what_is_written_is_read_again(config: Configuration, tmp_path: Path) -> None:
+    path = tmp_path / "OPTIONS"
+    path.write_text(options_text(config, "two\nlines"))
+    found = read_options(path)
+    own = replace(config, block_cache_bytes=DEFAULTS.block_cache_bytes)
+    ignored: dict[str, Any] = (
+        {"fanout": 10, "level_base_bytes": 0} if config.shape not in ("leveled", SEPARATED) else {}
+    )
+    assert replace(found, **ignored) == replace(own, **ignored)
+
+
+def test_a_file_of_rocksdb_itself_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "OPTIONS"
+    path.write_text(
+        "# This is a RocksDB option file.\n[Version]\n  rocksdb_version=9.10.0\n  options_file_version=1.1\n"
+        "[DBOptions]\n  max_background_jobs=8\n  max_background_compactions=-1\n  max_subcompactions=2\n"
+        '[CFOptions "default"]\n  max_bytes_for_level_multiplier=8.000000\n  write_buffer_size=128M\n'
+        "  compaction_style=kCompactionStyleLevel\n  table_factory=BlockBasedTable\n"
+        '[TableOptions/BlockBasedTable "default"]\n  block_size=8192\n  filter_policy=bloomfilter:12:false\n'
+        '[CFOptions "other"]\n  write_buffer_size=1\n'
+    )
+    found = read_options(path)
+    assert (found.fanout, found.write_buffer_bytes, found.block_bytes) == (8, 128 * MIB, 8192)
+    assert (found.bits_per_key, found.compaction_threads, found.subcompactions) == (12, 6, 2)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("options_file_version=1.1", "options_file_version=2.0", "reads 1.1"),
+        ("rocksdb_version=7.8.3", "rocksdb_version=12.0.0", "RocksDB 12.0.0"),
+        ("rocksdb_version=7.8.3", "rocksdb_version=4.1.0", "RocksDB 4.1.0"),
+        ("rocksdb_version=7.8.3", "rocksdb_version=master", "RocksDB master"),
+        ("  rocksdb_version=7.8.3\n", "", "does not say rocksdb_version"),
+        ("[DBOptions]", "[Others]", "has the sections"),
+        ('[CFOptions "default"]', '[CFOptions "mine"]', "has the sections"),
+        ("write_buffer_size=67108864", "write_buffer_size=many", "is not a number"),
+        ("write_buffer_size=67108864", "write_buffer_size=0", "at least 1"),
+        ("write_buffer_size=67108864", "write_buffer_size", "neither a section"),
+        ("[Version]\n", "x=1\n[Version]\n", "neither a section"),
+    ],
+)
+def test_a_file_of_another_version_or_damaged_is_refused(old: str, new: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "OPTIONS"
+    text = options_text(DEFAULTS, "")
+    assert old in text
+    path.write_text(text.replace(old, new))
+    with pytest.raises(SpillwayError, match=re.escape(says)) as raised:
+        read_options(path)
+    assert str(path) in str(raised.value)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"", b"\n\n"])
+def test_what_is_no_options_file_is_refused(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "OPTIONS"
+    path.write_bytes(content)
+    with pytest.raises(SpillwayError):
+        read_options(path)
+    with pytest.raises(SpillwayError, match="cannot be read"):
+        read_options(tmp_path)
+
+
+# ---------------------------------------------------------------- by the engines themselves
+
+
+@pytest.mark.parametrize("config", EVERY, ids=lambda each: f"{each.shape}-{each.fanout}-{each.l0_files}")
+def test_rocksdb_loads_the_file(config: Configuration, tmp_path: Path) -> None:
+    """db_bench reads it through rocksdb::LoadOptionsFromFile, and its database says what it was opened with."""
+    need(which("db_bench"), "db_bench, of rocksdb-tools")
+    path, database = tmp_path / "OPTIONS", tmp_path / "db"
+    path.write_text(options_text(replace(config, direct_io=False), "made for a test"))
+    words = ["db_bench", "--benchmarks=fillrandom", "--num=2000", f"--options_file={path}", f"--db={database}"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "fillrandom" in done.stdout, done.stderr
+    written = max(database.glob("OPTIONS-*")).read_text()
+    expected = {
+        "write_buffer_size": str(config.write_buffer_bytes),
+        "max_write_buffer_number": str(config.write_buffers),
+        "level0_file_num_compaction_trigger": str(config.l0_files),
+        "max_subcompactions": str(config.subcompactions),
+        "max_background_jobs": str(config.background_jobs),
+        "block_size": str(config.block_bytes),
+        "enable_blob_files": "true" if config.shape == SEPARATED else "false",
+        "num_levels": "2" if config.shape == SINGLE else "7",
+    }
+    for name, value in expected.items():
+        assert re.search(rf"^\s*{name}={value}$", written, flags=re.MULTILINE), name
+    assert ("bloomfilter" in written) == bool(config.bits_per_key)
+
+
+@pytest.mark.parametrize("mix", [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)])
+@pytest.mark.parametrize("value", [16, 1000, 100_000])
+def test_wiredtiger_takes_the_strings(mix: tuple[float, float, float], value: int, tmp_path: Path) -> None:
+    name = ctypes.util.find_library("wiredtiger")
+    need(name, "libwiredtiger")
+    load = replace(LOAD, puts=mix[0], gets=mix[1], scans=mix[2], value_bytes=value)
+    opening, table = wiredtiger_strings(load, Limits(memory_bytes=64 * MIB), others(load, DRIVE))
+    library = ctypes.CDLL(name)
+    library.wiredtiger_config_validate.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]
+    library.wiredtiger_open.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    for call, text in ((b"wiredtiger_open", opening), (b"WT_SESSION.create", table)):
+        assert library.wiredtiger_config_validate(None, None, call, text.encode()) == 0, text
+        assert library.wiredtiger_config_validate(None, None, call, f"{text},no_such_key=1".encode()) != 0
+    opened = ctypes.c_void_p()
+    text = opening.replace("direct_io=[data]", "direct_io=[]")  # where a test's files are may have none
+    assert library.wiredtiger_open(str(tmp_path).encode(), None, text.encode(), ctypes.byref(opened)) == 0
+
+
+def test_the_file_for_wiredtiger_names_what_takes_each_string() -> None:
+    lines = wiredtiger_text(LOAD, Limits(), others(LOAD, DRIVE)).splitlines()
+    assert [line.partition(": ")[0] for line in lines] == ["wiredtiger_open", "WT_SESSION::create"]
