@@ -24,8 +24,6 @@ from spillway.cli import (
     suite,
     sustain,
 )
-from spillway.cli.experiments import sweep
-from spillway.cli.models import lsm
 from spillway.cli.models import advise, lsm
 from spillway.errors import Interrupted, SpillwayError
 from spillway.version import __version__
@@ -88,7 +86,7 @@ for command in (
     sustain.sustain_command,
     repeat.repeat_command,
     suite.suite_command,
-    sweep.sweep_command,
+    suite.sweep_command,
     lint.lint_command,
     precondition.precondition_command,
     profile.profile_command,

@@ -84,6 +84,8 @@ def read_job(job: Path) -> Job:
 
 def read_answer(job: Path) -> Answer | None:
     """How a job ended; None where its process has not said so."""
+    with suppress(OSError):
+        list(job.iterdir())  # asks a file server anew which files there are
     try:
         return Answer(**json.loads((job / ANSWER).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):

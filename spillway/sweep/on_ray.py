@@ -11,7 +11,8 @@ import importlib.util
 import socket
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
+from io import StringIO
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -22,6 +23,7 @@ from spillway.sweep.process import run_job
 
 MOST_QUEUED = 256  # tasks at once, where --jobs does not say. Source: guess
 REACHED_S = 5.0  # a cluster that is there answers sooner. Source: guess
+CANCEL_S = 5.0  # a cancelled cell needs some time to end cleanly. Source: guess
 LOOK_S = 2.0  # between two looks at which nodes are alive. Source: guess
 DRIVE = "drive:"
 
@@ -69,7 +71,7 @@ class RayFuture:
         """Of a task that was submitted."""
         self._ray, self._reference, self._wanted, self._cluster = ray, reference, wanted, cluster
         self._result = reference.future()
-        self._is_cancelled = False
+        self._cancelled_s = float("-inf")
         self._lost = ""  # why it will have no result
 
     def done(self) -> bool:
@@ -85,9 +87,9 @@ class RayFuture:
         return bool(self._lost) or bool(self._result.done())
 
     def cancel(self) -> None:
-        """Cancels the task."""
-        if not self._is_cancelled:
-            self._is_cancelled = True
+        """Cancels the task; again after CANCEL_S, as one that was about to start may have missed it."""
+        if time.monotonic() - self._cancelled_s > CANCEL_S:
+            self._cancelled_s = time.monotonic()
             with suppress(Exception):  # a cluster that has gone
                 self._ray.cancel(self._reference)
 
@@ -98,15 +100,14 @@ class RayFuture:
         error = self._result.exception()
         if error is None:
             return str(self._result.result())
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        return f"{type(error).__name__}: {lines[0].rstrip('.') if lines else 'it said nothing'}"
+        return f"{type(error).__name__}: {_said(error).partition('. ')[0]}"
 
 
 class RayCluster:
     """Submits each cell as a task."""
 
     poll_s = 0.1
-    lag_s = 30.0  # of a shared file system of the usual kind. Source: guess
+    lag_s = 5.0  # NFS shows a file within 3 s of when its directory was read. Source: guess
 
     def __init__(self, address: str, cells: int | None, environment: Mapping[str, str]) -> None:
         """``address``: HOST:PORT of the cluster; "": the one that this machine is a node of. Raises SpillwayError where
@@ -120,9 +121,13 @@ class RayCluster:
         self._looked_s, self._nodes = float("-inf"), list[Resources]()
         if address:
             _check_reachable(address)
+        # Ray prints there what its nodes say, in a thread of its own; the command's result is to be alone on it.
+        self._silence: redirect_stdout[StringIO] | None = redirect_stdout(StringIO())
+        self._silence.__enter__()
         try:
             ray.init(address=address or "auto", log_to_driver=False, configure_logging=False)
         except Exception as error:  # Ray raises errors of many families here
+            self.close()
             raise SpillwayError(
                 f"--on ray: there is no Ray cluster to connect to{_at(address)}: {_said(error)}."
             ) from error
@@ -154,6 +159,9 @@ class RayCluster:
         """Leaves the cluster, which ends the tasks of this program."""
         with suppress(Exception):  # a cluster that has gone
             self._ray.shutdown()
+        if self._silence is not None:
+            self._silence.__exit__(None, None, None)
+            self._silence = None
 
 
 def _check_reachable(address: str) -> None:

@@ -8,7 +8,8 @@ import importlib.util
 import shutil
 import subprocess
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ class Submitit:
             raise SpillwayError(f"--on {name} needs submitit, which is not installed: `pip install 'spillway[slurm]'`.")
         self.room, self._environment = room, dict(environment)
         self._is_slurm = kind == "slurm"
-        self.poll_s, self.lag_s = (2.0, 60.0) if self._is_slurm else (0.1, 0.0)
+        self.poll_s, self.lag_s = (2.0, 10.0) if self._is_slurm else (0.1, 0.0)
         self._parameters: dict[str, Any] = {"job_name": "spillway", "time": MOST_MINUTES, **(parameters or {})}
         self._futures: list[SubmititFuture] = []
         self._folder = out / "work" / FILES
@@ -102,7 +103,8 @@ class Submitit:
         else:
             self._executor.update_parameters(timeout_min=MOST_MINUTES)
         try:
-            future = SubmititFuture(self._executor.submit(run_job, str(job), self._environment))
+            with redirect_stderr(StringIO()):  # where submitit repeats what sbatch says
+                future = SubmititFuture(self._executor.submit(run_job, str(job), self._environment))
         except (submitit.core.utils.FailedJobError, OSError, subprocess.CalledProcessError) as error:
             raise SpillwayError(f"--on slurm: the job was not taken: {_first_line(error)}.") from error
         self._futures.append(future)

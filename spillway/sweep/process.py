@@ -84,7 +84,8 @@ def run_job(job: str, environment: Mapping[str, str]) -> str:
     except KeyboardInterrupt:
         cell.cancel()
         while not cell.done():
-            time.sleep(TASK_POLL_S)
+            with suppress(KeyboardInterrupt):  # it was asked to end already
+                time.sleep(TASK_POLL_S)
         raise
     finally:
         cell.let_go()

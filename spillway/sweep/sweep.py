@@ -200,9 +200,9 @@ class _Runner:
 
     def _end(self, cell: Cell, answer: Answer, *, is_ending: bool) -> None:
         """Takes the answer, or has the cell tried again."""
+        if is_ending and answer.end in ("interrupted", "died"):
+            return
         if answer.end == "interrupted":
-            if is_ending:
-                return
             answer = Answer("died", "something else asked it to end", SpillwayError.exit_code, answer.host)
         result = self.results[cell.address]
         result.answer = answer

@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from spillway.errors import SpillwayError
-from spillway.native.interruption import interruptible
+from spillway.native.interruption import SIGNALS, interruptible
 from spillway.plan.document import load_plan
 from spillway.run.execute import Finished, execute
 from spillway.rundir.directory import write_json
@@ -27,21 +27,26 @@ from spillway.sweep.job import Answer, Job
 def main(arguments: list[str]) -> int:
     """Runs the cell of the job that is named; returns the process's exit code."""
     job, begun = Path(arguments[0]), time.monotonic()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # Ray's workers block SIGINT, and what they start inherits that
+    is_alone = threading.Event()
     with interruptible():
-        threading.Thread(target=_end_with_starter, daemon=True).start()
+        threading.Thread(target=_end_with_starter, args=(is_alone,), daemon=True).start()
         try:
             answer = run_cell(job)
         except SpillwayError as error:
             answer = files.answer_to(error)
+        if answer.end == "interrupted" and is_alone.is_set():
+            answer = Answer("died", "its worker died: what had started it has gone", SpillwayError.exit_code)
         answer = replace(answer, host=socket.gethostname(), seconds=time.monotonic() - begun)
         write_json(job / files.ANSWER, asdict(answer))
     return answer.exit_code
 
 
-def _end_with_starter() -> None:
+def _end_with_starter(is_alone: threading.Event) -> None:
     """The pipe from the starter ends when that does, however it ends. Then nobody waits for this cell."""
     while os.read(0, 1):  # no buffered file: a thread that waits in one holds its lock, also when the process ends
         pass
+    is_alone.set()
     os.kill(os.getpid(), signal.SIGINT)
 
 
