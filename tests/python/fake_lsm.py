@@ -66,7 +66,7 @@ def written(operations: int, num: int, per_put: float) -> float:
 
 def rewritten(tree: Document, data: float, rate: float | None) -> float:
     """Bytes that compactions write for each that is flushed; writers without a rate let files gather in L0."""
-    batch = tree["write_buffer_size"] * tree["level0_file_num_compaction_trigger"] * (1 if rate else GATHERED)
+    batch: float = tree["write_buffer_size"] * tree["level0_file_num_compaction_trigger"] * (1 if rate else GATHERED)
     if tree["shape"] == "single-level":
         return 1 + data / batch
     if tree["shape"] == "universal":
