@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from recorded import benchmarks, compare_errors, compat, concurrency, markers, steady_errors, suites
+from recorded import benchmarks, compare_errors, compat, concurrency, markers, mqssd, steady_errors, suites
 from recorded.markdown import table
 from recorded.records import Records
 from spillway.errors import SpillwayError
@@ -74,6 +74,7 @@ BLOCKS: dict[str, Callable[..., list[str]]] = {
     "suite-ours": suites.ours,
     "suite-runs": suites.runs,
     "suite-loads": suites.loads,
+    "suite-predictions": mqssd.predictions,
 }
 CHARTS: dict[str, Callable[..., Chart]] = {
     "steady-errors-picture": steady_errors.picture,

@@ -14,9 +14,11 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import figures
-from recorded import markers, pages
+from recorded import markers, mqssd, pages
 from recorded.markdown import between, listed, milliseconds, percent, table
 from recorded.records import Records
+
+from spillway.reproduce.mqssd_reads import steps
 
 MOST_PICTURE_BYTES = 60_000
 RECORDED = Records(ROOT)
@@ -299,6 +301,34 @@ def test_the_runs_of_a_load_have_its_waits_and_its_bill(made: Path, run: Run) ->
     ]
     page("<!-- runs: suite-loads falls three -->\n<!-- /runs -->\n", made)
     assert run(made)[0] == 2
+
+
+def mqssd_runs(factor: float = 1.0) -> str:
+    """runs.csv with the last step's times of queries and scans, those of a single level ``factor`` times as long."""
+    counted = steps()[-1]
+    lines = ["plan,run,throughput_ops_s"]
+    for plan, times in (("queries", 5 * counted.queries), ("scans", 0.3 * counted.scans)):
+        for row, k in enumerate(mqssd.THREADS):
+            for column, layout in enumerate(mqssd.LAYOUTS):
+                longer = factor if layout == "single level" else 1.0
+                lines.append(f'{plan},"k = {k}, {layout}",{float(1e6 / (longer * times[row, column]))!r}')
+        lines.append(f'{plan},"k = 1, flash configuration",1.0')
+    return "\n".join(lines) + "\n"
+
+
+def test_predictions_are_held_against_runs_up_to_a_constant(made: Path, run: Run) -> None:
+    record = made / "runs" / "suites" / "falls" / "runs.csv"
+    path = page("<!-- runs: suite-predictions falls -->\n<!-- /runs -->\n", made)
+    for factor, single in ((1.0, "1.00"), (4.0, "0.250")):
+        record.write_text(mqssd_runs(factor))
+        assert run(made)[0] == 0
+        rows = [line for line in path.read_text().splitlines() if line.startswith("| ")]
+        assert len(rows) == 1 + len(steps())
+        assert rows[-1].endswith(f"| 1.00 | 1.00 | {single} | 1.00 | 1.00 | {single} |")
+        assert float(rows[2].split(" | ")[1]) > 2, "the equations as they are printed are off"
+    record.write_text("".join(line for line in mqssd_runs().splitlines(keepends=True) if "k = 8, F = 4" not in line))
+    code, _, err = run(made)
+    assert (code, "runs.csv has no throughput of queries: k = 8, F = 4" in err) == (2, True)
 
 
 def test_statements_are_the_suites_own(made: Path, run: Run) -> None:
