@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spillway import lsm
 from spillway.errors import Interrupted, RunFailed, SpillwayError
-from spillway.figures.amplification import amplification, nand_total
 from spillway.frames.keywords import errors_name_keywords
 from spillway.frames.tables import flattened, frame_of
+from spillway.lsm.simulate import SECTIONS, SIZES
 from spillway.native.process import run_native
 from spillway.quantity import nearest, parse_size
 from spillway.ssd import simulate
@@ -86,7 +87,11 @@ def _check_known(keywords: Document, known: Sequence[str], function: str) -> Non
 
 def _whole(command: str, request: Document) -> Document:
     """The result of a command of spillway-native. Raises Interrupted where it was ended early."""
-    result = run_native(command, request)
+    return _ended(run_native(command, request), command)
+
+
+def _ended(result: Document, command: str) -> Document:
+    """A result that is whole, without its kind of event. Raises Interrupted for any other."""
     if not result["complete"]:
         raise Interrupted(f"spillway-native {command} was ended early.")
     return {name: value for name, value in result.items() if name != "event"}
@@ -95,29 +100,19 @@ def _whole(command: str, request: Document) -> Document:
 # ---------------------------------------------------------------------------------------------------------------------
 # The LSM shape simulator
 
-# Keywords by the part of the request that they go to; what is not given has RocksDB's default there.
-TREE = (
-    *("shape", "fanout", "levels", "level0_file_num_compaction_trigger", "level0_slowdown_writes_trigger"),
-    *("level0_stop_writes_trigger", "write_buffer_size", "max_write_buffer_number", "target_file_size_base"),
-    *("target_file_size_multiplier", "max_bytes_for_level_base", "level_compaction_dynamic_level_bytes"),
-    *("compaction_pri", "compaction_threads", "flush_threads", "max_subcompactions"),
-    *("soft_pending_compaction_bytes_limit", "hard_pending_compaction_bytes_limit", "delayed_write_rate", "slowdown"),
-    *("trivial_moves", "wal", "discard", "block_size", "bits_per_key", "universal"),
-)
-LOAD = ("key_bytes", "value_bytes", "num", "operations", "distribution", "zipfian_constant", "rate_ops_s", "settle")
-HOST = ("put_ns", "merge_entry_ns", "merge_byte_ns", "get_ns", "cores")
-SPILL = {"spill_capacity": "capacity_bytes", "spill_generation": "generation_bytes"}
-_SIZES = (
-    *("write_buffer_size", "target_file_size_base", "max_bytes_for_level_base", "block_size", "key_bytes"),
-    *("value_bytes", "soft_pending_compaction_bytes_limit", "hard_pending_compaction_bytes_limit"),
-    *("delayed_write_rate", *SPILL),
-)
+# Keywords by the part of the request that they go to; what is not given has RocksDB's default there. A part of a part,
+# such as that of universal compaction, is a table.
+PARTS = {
+    part: tuple(dict.fromkeys(key.partition(".")[0] for key in SECTIONS[part])) for part in ("tree", "load", "host")
+}
+SPILL = {f"spill_{key.removesuffix('_bytes')}": key for key in SECTIONS["spill"]}
+_SIZES = {key.partition(".")[2] for key in SIZES} | set(SPILL)
 _LSM_DRIVE = ("preset", "preset_file", "capacity", "spare_factor", "op", "gc", "host_stack", "settings")
 _INITIAL = ("initial", "fill", "warmup", "state")
 
 
 def simulate_lsm(
-    *, seed: int = 1, sample_interval_s: float = 1.0, queries: Sequence[Document] = (), **keywords: Any
+    *, seed: int = 1, grain: int = 0, sample_interval_s: float = 0.0, queries: Sequence[Document] = (), **keywords: Any
 ) -> Document:
     """What a load does to an LSM tree and to the drive under it, by the tree's shape: the simulator's result, with
     ``wa_app``, ``wa_device`` and ``wa_total``.
@@ -126,36 +121,25 @@ def simulate_lsm(
     ``universal``, ``single-level``), ``fanout``, the load (``value_bytes``, ``num``, ``distribution``), the drive and
     its state as of ``simulate_drive`` (``preset``, ``capacity``, ``settings``, ``initial``, ``fill``), the processor's
     part (``put_ns``, ``cores``) and a spill store (``spill_capacity``). ``queries`` are tables with ``workload``,
-    ``threads`` and ``operations``. Sizes may have units.
+    ``threads`` and ``operations``; ``grain`` is how coarse the tree is, 0 chosen. Sizes may have units. Without
+    ``initial`` or ``fill`` the drive begins without data.
 
     Raises SpillwayError for a keyword or a value that is refused, Interrupted where it was ended early.
     """
-    known = (*TREE, *LOAD, *HOST, *SPILL, *_LSM_DRIVE, *_INITIAL)
+    known = (*(name for names in PARTS.values() for name in names), *SPILL, *_LSM_DRIVE, *_INITIAL)
     _check_known(keywords, known, "simulate_lsm")
     given = {name: parse_size(value, name) if name in _SIZES else value for name, value in keywords.items()}
     drive = DriveChoice(**_given(keywords, _LSM_DRIVE))
     with errors_name_keywords(KEYWORDS):
-        work = WorkChoice(**_given(keywords, _INITIAL))
-        request = {
-            "seed": seed,
-            "drive": simulate.drive_request(drive),
-            "initial": simulate.initial_request(work, None),
-            "tree": {name: given[name] for name in TREE if name in given},
-            "spill": {key: given[name] for name, key in SPILL.items() if name in given},
-            "host": {name: given[name] for name in HOST if name in given},
-            "load": {name: given[name] for name in LOAD if name in given},
-            "queries": [dict(query) for query in queries],
-            "sample_interval_s": sample_interval_s,
-        }
+        request: Document = {"seed": seed, "grain": grain, "drive": simulate.drive_request(drive)}
+        if initial := _given(keywords, _INITIAL):
+            request["initial"] = simulate.initial_request(WorkChoice(**initial), None)
+        request |= {part: {name: given[name] for name in names if name in given} for part, names in PARTS.items()}
+        request["spill"] = {key: given[name] for name, key in SPILL.items() if name in given}
+        request |= {"queries": [dict(query) for query in queries], "sample_interval_s": sample_interval_s}
         with simulate.errors_name_flags(drive):
-            result = _whole("lsm-simulate", request)
-    return _with_amplification(result)
-
-
-def _with_amplification(result: Document) -> Document:
-    ratios = amplification(
-        result.get("user_bytes"), result.get("host_bytes_written"), nand_total(result.get("nand_bytes_programmed"))
-    )
+            result = _ended(lsm.simulate(request), "lsm-simulate")
+    ratios = lsm.ratios(result)
     return result | {"wa_app": ratios.wa_app, "wa_device": ratios.wa_device, "wa_total": ratios.wa_total}
 
 

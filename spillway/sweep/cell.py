@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from spillway import __version__
 from spillway.errors import SpillwayError
 from spillway.native.process import build_sha256
 from spillway.plan import inputs, kept
 from spillway.plan.arm import Arm
 from spillway.plan.document import Plan
+from spillway.version import __version__
 
 Document = dict[str, Any]
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from spillway import __version__
 from spillway.native.process import build_sha256
 from spillway.plan.document import Plan
 from spillway.rundir.directory import write_json, write_text
 from spillway.sweep.cell import Cell
 from spillway.sweep.job import CELLS, FAILED, Answer
+from spillway.version import __version__
 
 Document = dict[str, Any]
 

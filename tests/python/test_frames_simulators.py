@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -104,13 +105,14 @@ def test_the_same_keywords_give_the_same_figures(real_native: Path) -> None:
 def test_lsm_keywords_go_to_their_parts_of_the_request(plan_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[tuple[str, dict[str, Any]]] = []
 
-    def native(command: str, request: dict[str, Any]) -> dict[str, Any]:
+    def native(command: str, request: dict[str, Any], on_event: object) -> dict[str, Any]:
         sent.append((command, request))
         nand = {"host": 300, "gc": 100}
         counts = {"user_bytes": 100, "host_bytes_written": 200, "nand_bytes_programmed": nand}
+        counts |= {"held_bytes": 0, "live_user_bytes": 0, "simulated_seconds": 1.0, "stalls": {}}
         return {"event": "result", "complete": True, "levels": [{"level": 0, "bytes": 5}], **counts}
 
-    monkeypatch.setattr(simulators, "run_native", native)
+    monkeypatch.setattr(sys.modules["spillway.lsm.simulate"], "run_native", native)
     result = spillway.simulate_lsm(
         preset="tiny",
         fanout=4,
@@ -132,6 +134,7 @@ def test_lsm_keywords_go_to_their_parts_of_the_request(plan_file: Path, monkeypa
     assert (request["drive"]["preset"], request["initial"]["fill"], request["seed"]) == ("tiny", 0.5, 3)
     assert request["queries"] == [{"workload": "readrandom", "threads": 2, "operations": 10}]
     assert (result["wa_app"], result["wa_device"], result["wa_total"]) == (2.0, 2.0, 4.0)
+    assert "initial" not in (spillway.simulate_lsm() and sent[-1][1]), "a drive without data"
     frame = spillway.grid(spillway.simulate_lsm, fanout=[4, 8], queries=[{"workload": "readrandom"}])
     assert frame.fanout.tolist() == [4, 8]
     assert frame.levels_0_bytes.tolist() == [5, 5]
@@ -139,6 +142,18 @@ def test_lsm_keywords_go_to_their_parts_of_the_request(plan_file: Path, monkeypa
         spillway.simulate_lsm(fan_out=4)
     with pytest.raises(SpillwayError, match="write_buffer_size is 'big', which is not a size"):
         spillway.simulate_lsm(write_buffer_size="big")
+
+
+@pytest.mark.native
+def test_another_fanout_writes_otherwise_and_the_same_keywords_the_same(real_native: Path) -> None:
+    load = {"num": 400_000, "value_bytes": 400, "preset": "quickstart", "capacity": "1GiB"}
+    tree = {"write_buffer_size": "2MiB", "max_bytes_for_level_base": "8MiB", "target_file_size_base": "2MiB"}
+    frame = spillway.grid(spillway.simulate_lsm, fanout=[4, 10, 10], **load, **tree)
+    assert frame.failure.isna().all()
+    assert frame.wa_app[0] != frame.wa_app[1] == frame.wa_app[2]
+    assert (frame.wa_app > 2).all()
+    with pytest.raises(SpillwayError, match="fanout is 0"):
+        spillway.simulate_lsm(fanout=0)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
