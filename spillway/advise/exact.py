@@ -11,6 +11,7 @@ from dataclasses import replace
 from spillway.advise.configuration import Configuration
 from spillway.advise.predict import Prediction, predict
 from spillway.advise.simulated import Setting, thorough
+from spillway.advise.traffic import settled
 
 SATURATED = 0.9  # of the rate of puts alone: from there on the mix's puts are as those. Source: guess
 
@@ -18,7 +19,7 @@ SATURATED = 0.9  # of the rate of puts alone: from there on the mix's puts are a
 def exact(setting: Setting, config: Configuration, seeds: Sequence[int], of_reads: Configuration) -> Prediction:
     """``config`` has the write path, ``of_reads`` is the whole configuration."""
     load = setting.load
-    closed = thorough(setting, config, seeds)
+    closed = settled(load, config, thorough(setting, config, seeds))
     found = predict(load, of_reads, setting.drive, closed, setting.cores)
     rate = min(load.rate_ops_s or found.throughput_ops_s.value, found.throughput_ops_s.value) * load.puts
     if not 0 < rate < SATURATED * closed.put_ops_s:

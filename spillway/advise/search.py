@@ -17,7 +17,7 @@ from spillway.advise.predict import Prediction, System, predict
 from spillway.advise.rank import ORDERS, keeps, limits_of, ranked, sort_key
 from spillway.advise.simulated import Setting, Simulate, in_parallel, quick, simulator
 from spillway.advise.space import configurations, neighbours, rivals, with_cache
-from spillway.advise.traffic import Traffic, closed_form
+from spillway.advise.traffic import Traffic, closed_form, settled
 from spillway.advise.workload import Limits, Workload
 from spillway.native.process import Event
 
@@ -143,7 +143,7 @@ class _Search:
     def rough(self, config: Configuration) -> tuple[float, float]:
         """(operations a second, less flash bytes of one), the first cut down by what breaks a limit."""
         request = self.request
-        traffic = closed_form(request.load, config, request.drive, request.cores)
+        traffic = settled(request.load, config, closed_form(request.load, config, request.drive, request.cores))
         rate = System(request.load, config, request.drive, traffic, request.cores).rough_throughput()
         if request.limits.space_bytes is not None:
             rate *= min(1.0, request.limits.space_bytes / traffic.held_bytes) ** 2
@@ -222,7 +222,8 @@ class _Search:
         return with_cache(config, self.request.load, self.request.limits)
 
     def predicted(self, config: Configuration, traffic: Traffic) -> Prediction:
-        return predict(self.request.load, config, self.request.drive, traffic, self.request.cores)
+        load = self.request.load
+        return predict(load, config, self.request.drive, settled(load, config, traffic), self.request.cores)
 
     def tell(self, phase: str) -> None:
         self.done += 1

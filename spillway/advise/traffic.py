@@ -13,7 +13,7 @@ Ignores stalls, and that the parts of a put's time overlap only in part.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from spillway.advise.configuration import SEPARATED, SINGLE, UNIVERSAL, Configuration
@@ -51,6 +51,13 @@ class Traffic:
     worst_wait_s: float = 0.0
     spread: tuple[tuple[str, float], ...] = ()
     simulated: bool = False
+
+
+def settled(load: Workload, config: Configuration, traffic: Traffic) -> Traffic:
+    """Where nothing is put, the tree as it is when compactions have ended: L0 has fewer files than would start one."""
+    if load.puts:
+        return traffic
+    return replace(traffic, l0_files=min(traffic.l0_files, (config.l0_files - 1) / 2))
 
 
 def level_sizes(config: Configuration, data_bytes: float) -> list[float]:

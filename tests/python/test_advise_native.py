@@ -15,6 +15,7 @@ from spillway.advise.configuration import DEFAULTS, FLASH, MIB, SHAPES, SINGLE, 
 from spillway.advise.drive import ACCESSES, BLOCK_SIZES, STREAMS, Drive, of_preset, of_profile, service_times
 from spillway.advise.predict import predict
 from spillway.advise.simulated import Setting, thorough
+from spillway.advise.traffic import settled
 from spillway.advise.verify import Scaled, chosen, measure, plan_text, scaled
 from spillway.errors import SpillwayError
 from spillway.plan.document import load_plan
@@ -168,7 +169,7 @@ def test_the_simulators_headline() -> None:
 
     def rate(config: Configuration, gets: float) -> float:
         own = replace(load, puts=0.0, gets=gets, scans=1 - gets)
-        return predict(own, config, drive, traffic[config], 12).throughput_ops_s.value
+        return predict(own, config, drive, settled(own, config, traffic[config]), 12).throughput_ops_s.value
 
     assert 1.5 < rate(single, 1.0) / rate(flash, 1.0) < 4.5
     assert rate(single, 0.0) > 1.05 * rate(flash, 0.0)
