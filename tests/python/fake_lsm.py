@@ -71,8 +71,9 @@ def rewritten(tree: Document, data: float, rate: float | None) -> float:
         return 1 + data / batch
     if tree["shape"] == "universal":
         return max(1.0, math.log2(max(2.0, data / batch)))
-    steps = math.log(max(1.01, data / tree["max_bytes_for_level_base"])) / math.log(max(2, tree["fanout"]))
-    return 1 + tree["max_bytes_for_level_base"] / batch + max(0.0, steps) * (1 + 0.6 * tree["fanout"])
+    steps: float = math.log(max(1.01, data / tree["max_bytes_for_level_base"])) / math.log(max(2, tree["fanout"]))
+    base, fanout = float(tree["max_bytes_for_level_base"]), float(tree["fanout"])
+    return 1 + base / batch + max(0.0, steps) * (1 + 0.6 * fanout)
 
 
 def levels(tree: Document, data: float) -> list[Document]:

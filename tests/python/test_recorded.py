@@ -383,7 +383,7 @@ def test_pictures_that_are_missing_changed_or_shown_by_no_page(made: Path, run: 
             "\n<!-- runs: other-client -->\n<!-- /runs -->\n",
             "PAGE.md:2: 'other-client' is no generator; did you mean other-clients?",
         ),
-        ("<!-- runs: xyz -->\n<!-- /runs -->\n", "PAGE.md:1: 'xyz' is no generator; there are compare-errors, "),
+        ("<!-- runs: xyz -->\n<!-- /runs -->\n", "PAGE.md:1: 'xyz' is no generator; there are advise-grid, "),
         (
             "<!-- runs: thread-handoff -->\n<!-- /runs -->\n",
             "PAGE.md:1: runs/bench/thread_handoff.json cannot be read: No such file",
