@@ -26,8 +26,8 @@ from spillway.figures.lifetime import endurance_bytes, years
 
 Document = dict[str, Any]
 
-# Relative, half of an interval. Throughput and the amplifications: some nine of ten ratios of measured and predicted in
-# the undisturbed cases of runs/bench/advise_grid.json. Space and latencies are not recorded, so theirs are guesses.
+# Relative, half of an interval. Throughput and the amplifications: about nine of ten ratios of measured and predicted
+# in the undisturbed cases of runs/bench/advise_grid.json. Space and latencies are in no record, so theirs are guesses.
 MODEL_ERROR = {"throughput_ops_s": 0.60, "wa_app": 0.35, "wa_device": 0.15, "held_bytes": 0.25, "p99_us": 1.0}
 CLOSED_FORM_ERROR = 0.5  # of figures without a simulation. Source: M20, errors of eqs 9 and 10 within a factor
 TAIL = 4.6  # ln 100
