@@ -15,7 +15,7 @@ from spillway.quantity import human_bytes, parse_share, parse_size
 from spillway.ssd.simulate import DriveChoice, drive_request
 
 Document = dict[str, Any]
-DEFAULT_PRESET = "quickstart"
+DEFAULT_PRESET = "samsung-990-pro"
 
 
 @click.group("lsm")
