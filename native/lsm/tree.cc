@@ -134,9 +134,7 @@ double Tree::target_file_bytes(std::size_t index) const {
 double Tree::score(std::size_t index) const {
   double idle_bytes = 0;
   std::size_t idle_files = 0;
-  double all_bytes = 0;
   for (const File& file : levels_[index]) {
-    all_bytes += file->bytes;
     if (file->in_compaction) continue;
     idle_bytes += file->bytes;
     ++idle_files;
