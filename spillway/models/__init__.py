@@ -34,10 +34,13 @@ if TYPE_CHECKING:
     from spillway.models import (
         affine,
         btree,
+        closed,
         dam,
         leveldb,
         leveldb_keys,
         lsm,
+        lsm_compaction,
+        lsm_reads,
         mixed,
         mqssd,
         pdam,
@@ -50,10 +53,13 @@ __all__ = [
     "PAGE_BYTES",
     "affine",
     "btree",
+    "closed",
     "dam",
     "leveldb",
     "leveldb_keys",
     "lsm",
+    "lsm_compaction",
+    "lsm_reads",
     "mixed",
     "mqssd",
     "pdam",
@@ -70,6 +76,8 @@ def __getattr__(name: str) -> Any:
             import spillway.models.affine
         case "btree":
             import spillway.models.btree
+        case "closed":
+            import spillway.models.closed
         case "dam":
             import spillway.models.dam
         case "leveldb":
@@ -78,6 +86,10 @@ def __getattr__(name: str) -> Any:
             import spillway.models.leveldb_keys
         case "lsm":
             import spillway.models.lsm
+        case "lsm_compaction":
+            import spillway.models.lsm_compaction
+        case "lsm_reads":
+            import spillway.models.lsm_reads
         case "mixed":
             import spillway.models.mixed
         case "mqssd":
