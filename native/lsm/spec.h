@@ -57,7 +57,7 @@ struct TreeOptions {
 };
 
 // The spill store as a policy: in a stall, writes go to a log of at most this size, and come back as files in L0.
-struct SpillOptions {
+struct SpillPolicy {
   double capacity_bytes = 0;    // 0: none
   double generation_bytes = 0;  // what comes back at a time; 0: an eighth of the capacity
 };
@@ -96,7 +96,7 @@ struct QuerySpec {
 
 struct Spec {
   TreeOptions tree;
-  SpillOptions spill;
+  SpillPolicy spill;
   HostCosts host;
   LoadSpec load;
   std::vector<QuerySpec> queries;

@@ -230,6 +230,7 @@ def result(samples: list[Event], stalls: list[Event], dt: float, complete: bool)
         "read_latency_us": latency(0, 0.0),
         "write_latency_us": latency(operations, 90.0),
         "host_bytes_written": drive("host_bytes_written"),
+        "host_bytes_read": drive("host_bytes_read"),
         "host_bytes_written_by_cause": {
             c: drive("host_bytes_written_by_cause", c) for c in ("wal", "flush", "compaction")
         },

@@ -100,7 +100,7 @@ Status read_tree(const Json& json, lsm::TreeOptions& tree) {
   return read_universal(universal, tree.universal);
 }
 
-Status read_spill(const Json& json, lsm::SpillOptions& spill) {
+Status read_spill(const Json& json, lsm::SpillPolicy& spill) {
   Fields fields(json, "spill");
   spill.capacity_bytes = fields.number("capacity_bytes", 0, 0, kMostBytes);
   spill.generation_bytes = fields.number("generation_bytes", 0, 0, kMostBytes);
@@ -119,7 +119,7 @@ Status read_host(const Json& json, lsm::HostCosts& host) {
   return fields.finish();
 }
 
-Status read_load(const Json& json, lsm::LoadSpec& load) {
+Status read_lsm_load(const Json& json, lsm::LoadSpec& load) {
   Fields fields(json, "load");
   Status problem;
   load.key_bytes = fields.number("key_bytes", load.key_bytes, 1, 1e6);
@@ -194,7 +194,7 @@ Result<LsmRequest> read_lsm_request(const Json& json) {
   request.initial = std::move(*state);
   for (const Status& status :
        {read_tree(tree, request.spec.tree), read_spill(spill, request.spec.spill), read_host(host, request.spec.host),
-        read_load(load, request.spec.load), read_queries(queries, request.spec.queries)}) {
+        read_lsm_load(load, request.spec.load), read_queries(queries, request.spec.queries)}) {
     if (!status) return status;
   }
   return request;
