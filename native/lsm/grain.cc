@@ -11,7 +11,14 @@ constexpr double kLeastFileBytes = 1.0 * 1048576;  // of a coarse file: one requ
 constexpr std::uint32_t kLeastPagesPerBlock = 8;
 constexpr std::uint64_t kQueryCapacityBytes = std::uint64_t{4} << 30;
 
+constexpr double kLeastUnitsOfFile = 8;  // rounding up to whole units then adds a sixteenth on average
+
 }  // namespace
+
+bool too_coarse(const Spec& coarse, const device::Drive& coarse_drive) {
+  const double file = std::min(coarse.tree.target_file_size_base, coarse.tree.write_buffer_size);
+  return file < kLeastUnitsOfFile * coarse_drive.config.geometry.mapping_unit_bytes;
+}
 
 std::uint32_t choose_grain(const Spec& spec, const device::Drive& drive) {
   const double load = spec.load.operations * (spec.load.key_bytes + spec.load.value_bytes);

@@ -23,6 +23,9 @@ inline constexpr std::uint32_t kMostGrain = 4096;
 // The coarsest grain that leaves files and erase blocks enough units, up to what this load needs to take seconds.
 std::uint32_t choose_grain(const Spec& spec, const device::Drive& drive);
 
+// True if the tree's smallest file would be smaller than some flash pages: rounding would then decide what is written.
+bool too_coarse(const Spec& coarse, const device::Drive& coarse_drive);
+
 // REQUIRES: 1 <= grain <= kMostGrain, a power of two
 Spec coarser(const Spec& spec, std::uint32_t grain);
 device::Drive coarser(const device::Drive& drive, std::uint32_t grain);

@@ -183,7 +183,7 @@ void Writer::roll_back(Nanos now, const StallState& stall, bool all) {
   const bool has_room = !stall.stopped && !stall.delayed && l0 <= spec_.tree.level0_file_num_compaction_trigger;
   if (!all && !has_room) return;
   if (generations_.empty()) {
-    if (spill_log_.in_flight || diverting_) return;
+    if (spill_log_.in_flight || (diverting_ && !finished_)) return;
     drive_is_full_ = drive_is_full_ || !files_.append(open_.place, files_.pages_for(spill_log_.pending_bytes));
     spill_log_.pending_bytes = 0;
     generations_.push_back(std::exchange(open_, {}));

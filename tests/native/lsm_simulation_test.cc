@@ -135,6 +135,27 @@ TEST(LsmSimulation, ASpillStoreTakesTheWritesOfStalls) {
   EXPECT_NEAR(with.operations, spec.load.operations, 1);
 }
 
+// However the load ends: while writes are diverted, between two generations, with a log write in flight.
+TEST(LsmSimulation, WhatWasSpilledComesBackWhereverTheLoadEnds) {
+  device::Drive slow = small_drive();
+  slow.config.timing.program_ns = {3'000'000};
+  Spec spec = small_spec();
+  spec.tree.level0_slowdown_writes_trigger = spec.tree.level0_file_num_compaction_trigger;
+  spec.load.order = KeyOrder::unique_random;
+  bool ended_diverting = false;
+  for (int part = 1; part <= 40; ++part) {
+    spec.load.operations = 2'500.0 * part + 137;
+    spec.spill.capacity_bytes = part % 2 == 0 ? 16 << 20 : 256 << 20;
+    const Figures figures = run(spec, slow);
+    SCOPED_TRACE(part);
+    double in_levels = 0;
+    for (const LevelFigures& level : figures.levels) in_levels += level.bytes;
+    EXPECT_NEAR(in_levels, spec.load.operations * entry_bytes(spec).file, 0.001 * in_levels + 2000);
+    ended_diverting = ended_diverting || figures.spilled_operations > 0;
+  }
+  EXPECT_TRUE(ended_diverting);
+}
+
 TEST(LsmSimulation, AnOpenLoopKeepsItsRate) {
   Spec spec = small_spec();
   spec.load.operations = 20'000;
