@@ -47,12 +47,12 @@ void Background::schedule(Nanos now, bool speed_up) {
 
 std::size_t Background::new_job(Job::Kind kind) {
   const auto slot = std::find_if(jobs_.begin(), jobs_.end(), [](const Job& job) { return !job.running; });
-  Job& job = slot == jobs_.end() ? jobs_.emplace_back() : *slot;
-  job = Job();
-  job.kind = kind;
-  job.running = true;
-  return static_cast<std::size_t>(
-      std::find_if(jobs_.begin(), jobs_.end(), [&](const Job& one) { return &one == &job; }) - jobs_.begin());
+  const auto index = static_cast<std::size_t>(slot - jobs_.begin());
+  if (slot == jobs_.end()) jobs_.emplace_back();
+  jobs_[index] = Job();
+  jobs_[index].kind = kind;
+  jobs_[index].running = true;
+  return index;
 }
 
 std::uint32_t Background::free_lane() {
@@ -138,7 +138,6 @@ void Background::roll_back(Nanos now, fs::ExtentList spilled, double puts) {
   spec.entry_bytes = entry_.file;
   job.outputs = merge(keys_, spec, random_);
   job.spilled = std::move(spilled);
-  job.spilled_puts = puts;
   const double page = static_cast<double>(files_.page_bytes());
   const double entries = total(source->entries);
   const auto wanted = static_cast<std::uint64_t>(entries * pages_of_record(entry_.log, page));
@@ -179,11 +178,11 @@ bool Background::continue_lane(Nanos now, std::uint32_t id) {
   Lane& lane = lanes_[id];
   switch (lane.step) {
     case Lane::Step::reading:
-      merge_chunk(now, id, static_cast<std::uint64_t>(lane.merge_ns_left));
+      merge_chunk(now, id, lane.chunk_pages);
       break;
     case Lane::Step::merging:
       processor_.leave();
-      after_merging(now, id);
+      step(now, id);
       break;
     case Lane::Step::writing:
       step(now, id);
@@ -227,7 +226,7 @@ void Background::read_chunk(Nanos now, std::uint32_t id) {
       static_cast<std::uint64_t>(std::max(1.0, kReadChunkBytes / static_cast<double>(files_.page_bytes())));
   const std::uint64_t pages = std::min(lane.read_pages, chunk);
   lane.step = Lane::Step::reading;
-  lane.merge_ns_left = static_cast<double>(pages);
+  lane.chunk_pages = pages;
   const auto cause = job.kind == Job::Kind::rollback ? device::Cause::spill : device::Cause::compaction;
   files_.read(now, job.input.slice(job.next_read, pages), cause, kFirstLane + id);
   job.next_read += pages;
@@ -245,8 +244,6 @@ void Background::merge_chunk(Nanos now, std::uint32_t id, std::uint64_t pages) {
   const double ns = job.merge_ns * share * processor_.slowdown();
   agenda_.add(now + static_cast<Nanos>(ns), Agenda::What::lane, id);
 }
-
-void Background::after_merging(Nanos now, std::uint32_t id) { step(now, id); }
 
 void Background::write_chunk(Nanos now, std::uint32_t id) {
   Lane& lane = lanes_[id];
@@ -274,7 +271,6 @@ void Background::place_outputs(Job& job) {
   for (const File& file : job.outputs) {
     const std::uint64_t pages = files_.pages_for(file->bytes);
     for (const fs::Extent& extent : job.written.slice(at, pages)) file->place.append(extent);
-    file->number = ++file_number_;
     at += pages;
   }
 }
@@ -333,7 +329,6 @@ void Background::finish_compaction(Nanos now, Job& job) {
 
 void Background::finish_rollback(Nanos now, Job& job) {
   release(now, job.spilled);
-  figures_.rollback_bytes_read += static_cast<double>(job.input.pages() * files_.page_bytes());
   for (const File& file : job.outputs) {
     figures_.rollback_bytes_written += file->bytes;
     figures_.levels[0].bytes_written += file->bytes;

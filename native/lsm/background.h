@@ -61,8 +61,6 @@ class Background {
   void read_chunk(Nanos now, std::uint32_t lane);
   void merge_chunk(Nanos now, std::uint32_t lane, std::uint64_t pages);
   void write_chunk(Nanos now, std::uint32_t lane);
-  void after_merging(Nanos now, std::uint32_t lane);
-  void after_writing(Nanos now, std::uint32_t lane);
   void finish(Nanos now, Job& job);
   void finish_flush(Nanos now, Job& job);
   void finish_compaction(Nanos now, Job& job);
@@ -82,7 +80,6 @@ class Background {
   std::deque<Immutable> immutable_;  // oldest first
   std::deque<Job> jobs_;             // slots are used again
   std::deque<Lane> lanes_;
-  std::uint64_t file_number_ = 0;
   std::uint32_t flushes_ = 0;
   std::uint32_t compactions_ = 0;
   std::uint32_t rollbacks_ = 0;

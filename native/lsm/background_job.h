@@ -31,8 +31,8 @@ struct Lane {
   std::uint64_t read_pages = 0;  // left
   std::uint64_t write_pages = 0;
   double pages_out_of_page_in = 0;
-  double gathered_pages = 0;  // merged, not yet written
-  double merge_ns_left = 0;   // of the current chunk
+  double gathered_pages = 0;      // merged, not yet written
+  std::uint64_t chunk_pages = 0;  // of the read in flight
 };
 
 struct Job {
@@ -42,7 +42,6 @@ struct Job {
   Compaction compaction;            // of a compaction
   std::vector<Memtable> memtables;  // of a flush
   fs::ExtentList spilled;           // of a rollback: what it reads
-  double spilled_puts = 0;
   Files outputs;
   fs::ExtentList input;    // all that it reads, one file after another
   fs::ExtentList written;  // its outputs, one file after another

@@ -44,7 +44,6 @@ struct Figures {
   double compaction_bytes_written = 0;
   double spilled_operations = 0;
   double spilled_bytes = 0;
-  double rollback_bytes_read = 0;
   double rollback_bytes_written = 0;
   std::uint64_t flushes = 0;
   std::uint64_t compactions = 0;

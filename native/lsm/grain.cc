@@ -86,11 +86,10 @@ device::Drive for_queries(const device::Drive& drive) {
 Figures finer(Figures figures, std::uint32_t grain) {
   if (grain == 1) return figures;
   const double g = grain;
-  for (double* value :
-       {&figures.operations, &figures.load_seconds, &figures.settle_seconds, &figures.user_bytes,
-        &figures.live_user_bytes, &figures.wal_bytes, &figures.flush_bytes, &figures.compaction_bytes_read,
-        &figures.compaction_bytes_written, &figures.spilled_operations, &figures.spilled_bytes,
-        &figures.rollback_bytes_read, &figures.rollback_bytes_written, &figures.worst_wait_s}) {
+  for (double* value : {&figures.operations, &figures.load_seconds, &figures.settle_seconds, &figures.user_bytes,
+                        &figures.live_user_bytes, &figures.wal_bytes, &figures.flush_bytes,
+                        &figures.compaction_bytes_read, &figures.compaction_bytes_written, &figures.spilled_operations,
+                        &figures.spilled_bytes, &figures.rollback_bytes_written, &figures.worst_wait_s}) {
     *value *= g;
   }
   for (double& value : figures.delayed_s) value *= g;

@@ -171,12 +171,4 @@ std::optional<Compaction> pick_compaction(const Tree& tree) {
   return tree.options().shape == Shape::universal ? pick_universal(tree) : pick_leveled(tree);
 }
 
-bool needs_compaction(const Tree& tree) {
-  if (tree.options().shape == Shape::universal) return universal_needs_compaction(tree);
-  for (std::size_t l = 0; l + 1 < tree.levels(); ++l) {
-    if ((l == 0 || l >= tree.base_level()) && tree.score(l) >= 1) return true;
-  }
-  return false;
-}
-
 }  // namespace spillway::lsm

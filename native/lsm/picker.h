@@ -23,7 +23,4 @@ struct Compaction {
 // Nothing, if no level needs one or all that do are blocked by running compactions.
 std::optional<Compaction> pick_compaction(const Tree& tree);
 
-// True if the tree needs a compaction, whether or not one can start now.
-bool needs_compaction(const Tree& tree);
-
 }  // namespace spillway::lsm

@@ -20,7 +20,7 @@ constexpr double kSequenceBytes = 8;
 constexpr double kMemtableOverhead = kSequenceBytes + 3 + 10.6;
 constexpr double kBlockEntryOverhead = kSequenceBytes + 4;
 constexpr double kLogRecordOverhead = 7 + 12 + 3;
-// Index, filter and properties, as a share of a file; what keys share with the one before them is saved.
+// Of a data block in the index, beside its key: handle, sequence number. Source: IndexBuilder, BlockHandle
 constexpr double kIndexEntryBytes = 24;
 
 constexpr Nanos kProgressEvery = 50'000'000;  // of virtual time
@@ -85,7 +85,7 @@ class Simulation {
       count_stall();
       figures_.load_seconds = seconds(now_);
       if (!spec_.load.settle) return true;
-      writer_.close(now_);
+      writer_.close();
       changed();
     }
     if (!spec_.load.settle) return true;

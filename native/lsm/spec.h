@@ -62,14 +62,15 @@ struct SpillPolicy {
   double generation_bytes = 0;  // what comes back at a time; 0: an eighth of the capacity
 };
 
-// The processor's part. Threads beyond `cores` share them.
+// The processor's part. Threads beyond `cores` share them. The costs are guesses of the size that RocksDB 7.8 has on
+// one server core; docs/LSM.md says how far they are off.
 struct HostCosts {
-  double put_ns = 2500;         // one put by a writer, the log's record included. Source: docs/LSM.md
-  double merge_entry_ns = 350;  // one entry that a flush or a compaction reads. Source: docs/LSM.md
-  double merge_byte_ns = 0.25;  // and its bytes: copy, checksum. Source: docs/LSM.md
-  double get_ns = 3000;         // one query. Source: docs/LSM.md
-  double probe_ns = 1500;       // each sorted run that it looks into. Source: docs/LSM.md
-  double next_ns = 400;         // each pair that a scan passes. Source: docs/LSM.md
+  double put_ns = 2500;         // one put by a writer, the log's record included. Source: guess
+  double merge_entry_ns = 350;  // one entry that a flush or a compaction reads. Source: guess
+  double merge_byte_ns = 0.25;  // and its bytes: copy, checksum. Source: guess
+  double get_ns = 3000;         // one query. Source: guess
+  double probe_ns = 1500;       // each sorted run that it looks into. Source: guess
+  double next_ns = 400;         // each pair that a scan passes. Source: guess
   double cores = 2;
 };
 

@@ -167,10 +167,4 @@ double Tree::pending_compaction_bytes() const {
   return estimate;
 }
 
-std::size_t Tree::sorted_runs() const {
-  std::size_t runs = levels_[0].size();
-  for (std::size_t l = 1; l < levels_.size(); ++l) runs += levels_[l].empty() ? 0 : 1;
-  return runs;
-}
-
 }  // namespace spillway::lsm

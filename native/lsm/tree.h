@@ -16,7 +16,6 @@ namespace spillway::lsm {
 
 // A sorted file: entries evenly spread over [low, high).
 struct SortedFile {
-  std::uint64_t number = 0;
   double low = 0;
   double high = 1;
   Entries entries;
@@ -65,8 +64,6 @@ class Tree {
   double score(std::size_t index) const;
   // The bytes that must be rewritten until every level is within its target (EstimateCompactionBytesNeeded).
   double pending_compaction_bytes() const;
-  // Sorted runs: files of L0 and levels that are not empty.
-  std::size_t sorted_runs() const;
 
   const TreeOptions& options() const { return options_; }
 

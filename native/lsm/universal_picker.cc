@@ -66,10 +66,6 @@ std::optional<Compaction> merge_similar(const Tree& tree, const std::vector<Run>
 
 }  // namespace
 
-bool universal_needs_compaction(const Tree& tree) {
-  return runs_of(tree).size() >= tree.options().level0_file_num_compaction_trigger && pick_universal(tree).has_value();
-}
-
 std::optional<Compaction> pick_universal(const Tree& tree) {
   const std::vector<Run> runs = runs_of(tree);
   const std::size_t trigger = tree.options().level0_file_num_compaction_trigger;

@@ -11,6 +11,5 @@
 namespace spillway::lsm {
 
 std::optional<Compaction> pick_universal(const Tree& tree);
-bool universal_needs_compaction(const Tree& tree);
 
 }  // namespace spillway::lsm

@@ -132,7 +132,7 @@ bool Writer::write_log(Nanos now, Log& log, fs::ExtentList& place, Owner owner, 
   return true;
 }
 
-bool Writer::end_memtable(Nanos now) {
+bool Writer::end_memtable() {
   if (puts_ <= 0) return false;
   Memtable memtable;
   memtable.puts = puts_;
@@ -145,7 +145,6 @@ bool Writer::end_memtable(Nanos now) {
   memtable.log = std::exchange(log_place_, {});
   background_.add_immutable(std::move(memtable));
   puts_ = 0;
-  (void)now;
   return true;
 }
 
@@ -158,7 +157,7 @@ bool Writer::timer(Nanos now, std::uint64_t id) {
   const double generation =
       spec_.spill.generation_bytes > 0 ? spec_.spill.generation_bytes : spec_.spill.capacity_bytes / 8;
   if (diverting_ && open_.puts * entry_.log >= generation) generations_.push_back(std::exchange(open_, {}));
-  if (puts_ >= memtable_puts_ - 1) changed = end_memtable(now);
+  if (puts_ >= memtable_puts_ - 1) changed = end_memtable();
   if (operations_ >= spec_.load.operations - kAlmost) {
     finished_ = true;
     processor_.leave();
@@ -194,6 +193,6 @@ void Writer::roll_back(Nanos now, const StallState& stall, bool all) {
   background_.roll_back(now, std::move(oldest.place), oldest.puts);
 }
 
-void Writer::close(Nanos now) { end_memtable(now); }
+void Writer::close() { end_memtable(); }
 
 }  // namespace spillway::lsm

@@ -32,7 +32,7 @@ class Writer {
   bool has_spilled() const { return !generations_.empty() || open_.puts > 0; }
   bool drive_is_full() const { return drive_is_full_; }
   // Flushes the active memtable: the load has ended.
-  void close(Nanos now);
+  void close();
 
  private:
   struct Generation {
@@ -51,7 +51,7 @@ class Writer {
   bool diverts() const;
   double spilled_bytes() const;
   bool write_log(Nanos now, Log& log, fs::ExtentList& place, Owner owner, bool rest);
-  bool end_memtable(Nanos now);
+  bool end_memtable();
   void count_wait(Nanos now);
 
   const Spec& spec_;

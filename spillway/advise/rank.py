@@ -91,8 +91,9 @@ def ranked(predictions: Sequence[Prediction], limits: Sequence[Limit], order: st
     return sorted(kept, key=lambda each: sort_key(each, order))
 
 
-def sort_key(prediction: Prediction, order: str) -> tuple[float, float]:
-    """Less is better; figures within ``TIE`` are equal, and then flash bytes decide, or of those throughput."""
+def sort_key(prediction: Prediction, order: str) -> tuple[float, float, bool, float]:
+    """Less is better; figures within ``TIE`` are equal, and then flash bytes decide, or of those throughput. Where both
+    are equal, what does without a spill store comes first."""
     flash, rate = prediction.flash_bytes_per_op.value, prediction.throughput_ops_s.value
     firsts = {
         "throughput": -_step(rate),
@@ -101,7 +102,9 @@ def sort_key(prediction: Prediction, order: str) -> tuple[float, float]:
         "lifetime": -_step(prediction.years.value) if prediction.years else 0,
         "space": _step(prediction.held_bytes.value),
     }
-    return firsts[order], -rate if order == "wa-total" or not flash else flash
+    by_rate = order == "wa-total" or not flash
+    second, exact = (-_step(rate), -rate) if by_rate else (_step(flash), flash)
+    return firsts[order], second, prediction.config.spill != "off", exact
 
 
 def _step(value: float) -> int:

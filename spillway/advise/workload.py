@@ -99,7 +99,7 @@ def check(load: Workload, limits: Limits, capacity_bytes: int | None) -> None:
         raise SpillwayError(f"--key is {load.key_bytes}: keys have at least 8 bytes, as in every load of a run.")
     if load.pairs < LEAST_PAIRS:
         raise SpillwayError(
-            f"--data holds {load.pairs} pairs of {load.pair_bytes} bytes; give a data set of at least {LEAST_PAIRS}."
+            f"--data is too small: give at least {LEAST_PAIRS * load.pair_bytes} bytes, {LEAST_PAIRS} pairs of key and value."
         )
     if limits.space_bytes is not None and limits.space_bytes < load.data_bytes:
         raise SpillwayError("--space is less than --data: every configuration holds at least the data set.")
