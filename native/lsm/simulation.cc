@@ -58,10 +58,11 @@ class Simulation {
     if (spec_.sample_interval_s > 0) agenda_.add(sample_ns(), Agenda::What::sample, 0);
     figures_.complete = true;
     while (!over()) {
-      const auto next = next_time();
+      const auto event = files_.next_event();
+      const auto next = earlier(event, agenda_.next());
       if (!next) return Status::error(Fault::stopped, "the simulation cannot go on: nothing is left that could happen");
       now_ = std::max(now_, *next);
-      take_drive_events();
+      if (event && *event <= now_) take_drive_events();
       take_agenda();
       if (files_.refused()) return drive_full(files_);
       if (background_.drive_is_full() || writer_.drive_is_full()) return drive_full(files_);
@@ -96,17 +97,12 @@ class Simulation {
     return true;
   }
 
-  std::optional<Nanos> next_time() const {
-    const auto drive = files_.next_event();
-    const auto item = agenda_.next();
-    if (!drive) return item;
-    if (!item) return drive;
-    return std::min(*drive, *item);
+  static std::optional<Nanos> earlier(std::optional<Nanos> a, std::optional<Nanos> b) {
+    if (!a || !b) return a ? a : b;
+    return std::min(*a, *b);
   }
 
   void take_drive_events() {
-    const auto event = files_.next_event();
-    if (!event || *event > now_) return;
     ready_.clear();
     files_.advance(now_, ready_);
     for (const Owner owner : ready_) {

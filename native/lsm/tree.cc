@@ -26,7 +26,8 @@ KeyRange range_of(const Files& files) {
   return range;
 }
 
-Tree::Tree(const TreeOptions& options) : options_(options), levels_(options.levels), targets_(options.levels) {
+Tree::Tree(const TreeOptions& options)
+    : options_(options), levels_(options.levels), level_bytes_(options.levels), targets_(options.levels) {
   set_targets();
 }
 
@@ -67,10 +68,12 @@ void Tree::replace(const Files& inputs, const Files& outputs, std::size_t output
       if (at == files.end()) continue;
       if (l == 0) place_in_l0 = std::min(place_in_l0, static_cast<std::size_t>(at - files.begin()));
       files.erase(at);
+      level_bytes_[l] = files.empty() ? 0 : level_bytes_[l] - input->bytes;
       break;
     }
   }
   Files& into = levels_[output_level];
+  level_bytes_[output_level] += bytes_of(outputs);
   if (output_level == 0) {
     const std::size_t place = std::min(place_in_l0, into.size());
     into.insert(into.begin() + static_cast<std::ptrdiff_t>(place), outputs.begin(), outputs.end());

@@ -43,14 +43,17 @@ class Tree {
 
   const Files& level(std::size_t index) const { return levels_[index]; }
   std::size_t levels() const { return levels_.size(); }
-  double bytes(std::size_t index) const { return bytes_of(levels_[index]); }
+  double bytes(std::size_t index) const { return level_bytes_[index]; }
 
   // The files of a level (not L0) that overlap [low, high), in order.
   Files overlapping(std::size_t index, KeyRange range) const;
   double overlapping_bytes(std::size_t index, KeyRange range) const;
 
   // Adds a file to L0 as the newest.
-  void add_newest(File file) { levels_[0].insert(levels_[0].begin(), std::move(file)); }
+  void add_newest(File file) {
+    level_bytes_[0] += file->bytes;
+    levels_[0].insert(levels_[0].begin(), std::move(file));
+  }
   // Removes the inputs and adds the outputs to a level. Outputs to L0 take the place of the newest input.
   // REQUIRES: all inputs are in the tree; outputs of a level below L0 do not overlap what stays in it
   void replace(const Files& inputs, const Files& outputs, std::size_t output_level);
@@ -73,7 +76,8 @@ class Tree {
 
   TreeOptions options_;
   std::vector<Files> levels_;
-  std::vector<double> targets_;  // by level; of L0: not used
+  std::vector<double> level_bytes_;  // sums over levels_
+  std::vector<double> targets_;      // by level; of L0: not used
   std::size_t base_level_ = 1;
 };
 
