@@ -20,7 +20,7 @@ DEFAULT_PRESET = "samsung-990-pro"
 
 @click.group("lsm")
 def lsm() -> None:
-    """An LSM tree's shape in virtual time: no engine, a terabyte in a minute."""
+    """An LSM tree's shape in virtual time: no engine, a terabyte in about a minute."""
 
 
 @lsm.command("simulate")
