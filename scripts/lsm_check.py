@@ -17,8 +17,6 @@ from spillway.lsm import lsm_request, ratios, simulate
 from spillway.plan.arm import Arm
 from spillway.plan.document import load_plan
 
-OPTIONS = ("write_buffer_size", "target_file_size_base", "max_bytes_for_level_base")
-
 
 def request(arm: Arm, settings: tuple[str, ...]) -> dict[str, Any]:
     """The simulator's request for an arm of the plan."""
@@ -33,7 +31,9 @@ def request(arm: Arm, settings: tuple[str, ...]) -> dict[str, Any]:
         load__num=asked["load"]["num"],
         load__key_bytes=asked["load"]["key_bytes"],
         load__value_bytes=asked["load"]["value_bytes"],
-        **{f"tree__{name}": int(options[name]) for name in OPTIONS},
+        tree__write_buffer_size=int(options["write_buffer_size"]),
+        tree__target_file_size_base=int(options["target_file_size_base"]),
+        tree__max_bytes_for_level_base=int(options["max_bytes_for_level_base"]),
     )
 
 

@@ -109,7 +109,7 @@ class _Search:
         own = ranked(candidates, self.limits, request.order)[: request.top]
         return Advice(request, own, {name: exact[each] for name, each in named.items()}, len(grid), self.done, variants)
 
-    def key(self, prediction: Prediction) -> tuple[bool, float, float]:
+    def key(self, prediction: Prediction) -> tuple[bool, float, float, bool, float]:
         """Those within the limits first; a rate that is kept makes the cheapest for the drive the best."""
         return not keeps(prediction, self.limits), *sort_key(prediction, self.request.order)
 

@@ -98,9 +98,7 @@ def check(load: Workload, limits: Limits, capacity_bytes: int | None) -> None:
     if load.key_bytes < 8 or load.value_bytes < 0:
         raise SpillwayError(f"--key is {load.key_bytes}: keys have at least 8 bytes, as in every load of a run.")
     if load.pairs < LEAST_PAIRS:
-        raise SpillwayError(
-            f"--data is too small: give at least {LEAST_PAIRS * load.pair_bytes} bytes, {LEAST_PAIRS} pairs of key and value."
-        )
+        raise SpillwayError(f"--data is too small: give at least {LEAST_PAIRS} pairs, each of {load.pair_bytes} bytes.")
     if limits.space_bytes is not None and limits.space_bytes < load.data_bytes:
         raise SpillwayError("--space is less than --data: every configuration holds at least the data set.")
     if capacity_bytes is not None and load.data_bytes >= capacity_bytes:

@@ -342,6 +342,19 @@ def test_what_no_configuration_serves_names_the_limit_and_the_nearest(
     assert sentence.count("\n") == 0 and raised.value.exit_code == 2
 
 
+def test_a_spill_store_that_gains_nothing_is_not_advised() -> None:
+    """Alike within the tie in rate and flash bytes, the arm without one comes first, though the other is a little ahead."""
+    without = prediction(LOAD, config_of(LEVELED))
+    rate, flash = without.throughput_ops_s, without.flash_bytes_per_op
+    ahead = replace(without, config=replace(without.config, spill="eager", spill_bytes=GIB))
+    ahead = replace(ahead, throughput_ops_s=replace(rate, value=rate.value * 1.0001))
+    ahead = replace(ahead, flash_bytes_per_op=replace(flash, value=flash.value * 0.9999))
+    limits = limits_of(LOAD, Limits(memory_bytes=100 * GIB))
+    assert ranked([ahead, without], limits, "throughput") == [without, ahead]
+    faster = replace(ahead, throughput_ops_s=replace(rate, value=rate.value * 1.2))
+    assert ranked([without, faster], limits, "throughput")[0] == faster
+
+
 def test_limits_that_exclude_each_other_are_named_together() -> None:
     fast, small = prediction(LOAD, config_of(LEVELED)), prediction(LOAD, config_of(UNIVERSAL))
     fast = replace(fast, held_bytes=replace(fast.held_bytes, value=3e11))
