@@ -343,7 +343,7 @@ def test_what_no_configuration_serves_names_the_limit_and_the_nearest(
 
 
 def test_a_spill_store_that_gains_nothing_is_not_advised() -> None:
-    """Alike within the tie in rate and flash bytes, the arm without one comes first, though the other is a little ahead."""
+    """Where rate and flash bytes are alike, the arm without one comes first."""
     without = prediction(LOAD, config_of(LEVELED))
     rate, flash = without.throughput_ops_s, without.flash_bytes_per_op
     ahead = replace(without, config=replace(without.config, spill="eager", spill_bytes=GIB))
