@@ -138,7 +138,7 @@ void Background::roll_back(Nanos now, fs::ExtentList spilled, double puts) {
   spec.entry_bytes = entry_.file;
   job.outputs = merge(keys_, spec, random_);
   job.spilled = std::move(spilled);
-  const double page = static_cast<double>(files_.page_bytes());
+  const auto page = static_cast<double>(files_.page_bytes());
   const double entries = total(source->entries);
   const auto wanted = static_cast<std::uint64_t>(entries * pages_of_record(entry_.log, page));
   // The same pages are read again where records share them.

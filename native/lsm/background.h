@@ -34,7 +34,7 @@ class Background {
   // Starts what may run. `speed_up`: compactions may run side by side (StallState).
   void schedule(Nanos now, bool speed_up);
   // A lane's request is complete, or its merging is. True if the tree or the memtables have changed.
-  bool continue_lane(Nanos now, std::uint32_t lane);
+  bool continue_lane(Nanos now, std::uint32_t id);
 
   const Tree& tree() const { return tree_; }
   std::size_t immutable_memtables() const { return immutable_.size(); }
@@ -54,13 +54,13 @@ class Background {
   void move_trivially(const Compaction& compaction);
   MergeSpec merge_spec(const Compaction& compaction) const;
   std::size_t new_job(Job::Kind kind);
-  void start_lanes(Nanos now, std::size_t job, std::uint32_t count);
+  void start_lanes(Nanos now, std::size_t index, std::uint32_t count);
   std::uint32_t free_lane();
 
-  void step(Nanos now, std::uint32_t lane);
-  void read_chunk(Nanos now, std::uint32_t lane);
-  void merge_chunk(Nanos now, std::uint32_t lane, std::uint64_t pages);
-  void write_chunk(Nanos now, std::uint32_t lane);
+  void step(Nanos now, std::uint32_t id);
+  void read_chunk(Nanos now, std::uint32_t id);
+  void merge_chunk(Nanos now, std::uint32_t id, std::uint64_t pages);
+  void write_chunk(Nanos now, std::uint32_t id);
   void finish(Nanos now, Job& job);
   void finish_flush(Nanos now, Job& job);
   void finish_compaction(Nanos now, Job& job);

@@ -31,12 +31,14 @@ KeySpace::KeySpace(const LoadSpec& load)
     return;
   }
   double weights = 0;
-  for (double first = 1; first <= load.keys; first *= 2) {
+  double first = 1;
+  while (first <= load.keys) {
     const double last = std::min(first * 2, load.keys + 1);
     const double weight = zeta_between(first, last, load.zipfian_constant);
     class_keys_.push_back(last - first);
     key_probability_.push_back(weight / (last - first));
     weights += weight;
+    first *= 2;
   }
   for (double& probability : key_probability_) probability /= weights;
 }

@@ -72,7 +72,7 @@ std::optional<Compaction> pick_universal(const Tree& tree) {
   if (runs.size() < std::max<std::size_t>(2, trigger)) return std::nullopt;
   if (auto all = reduce_size_amplification(tree, runs)) return all;
   if (auto similar = merge_similar(tree, runs, tree.options().universal.size_ratio, runs.size())) return similar;
-  const std::size_t busy = static_cast<std::size_t>(
+  const auto busy = static_cast<std::size_t>(
       std::count_if(runs.begin(), runs.end(), [](const Run& run) { return run.in_compaction; }));
   if (runs.size() - busy <= trigger) return std::nullopt;
   return merge_similar(tree, runs, 1e30, runs.size() - busy - trigger + 1);

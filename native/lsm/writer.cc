@@ -125,7 +125,7 @@ bool Writer::write_log(Nanos now, Log& log, fs::ExtentList& place, Owner owner, 
   const std::uint64_t before = place.pages();
   if (!files_.append(place, pages)) return false;
   files_.write(now, place.slice(before, pages), owner == kLogOwner ? device::Cause::wal : device::Cause::spill, owner);
-  const double bytes = static_cast<double>(pages * files_.page_bytes());
+  const auto bytes = static_cast<double>(pages * files_.page_bytes());
   (owner == kLogOwner ? figures_.wal_bytes : figures_.spilled_bytes) += bytes;
   log.pending_bytes = 0;
   log.in_flight = true;
