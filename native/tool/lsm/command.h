@@ -5,6 +5,6 @@
 
 namespace spillway::tool {
 
-Status lsm_simulate(const Json& request, Events& events, const std::atomic<bool>& stop);
+Status lsm_simulate(const Json& json, Events& events, const std::atomic<bool>& stop);
 
 }  // namespace spillway::tool
