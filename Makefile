@@ -29,12 +29,13 @@ accelerate:
 test:
 	@scripts/setup.sh test
 	@.venv/bin/python scripts/together.py \
-	  'ctest --test-dir build --output-on-failure --parallel $(CTEST_JOBS)' \
+	  'ctest --test-dir build --output-on-failure --label-exclude "^long$$" --parallel $(CTEST_JOBS)' \
 	  '.venv/bin/python -m pytest --numprocesses $(PYTEST_JOBS) --dist loadfile --no-loadscope-reorder'
 
-#: make long      the tests of tens of seconds each that `make test` leaves out
+#: make long      the native tests with those of ten seconds and more that `make test` leaves out, then Python's long ones
 long:
 	@scripts/setup.sh long
+	SPILLWAY_LONG=1 ctest --test-dir build --output-on-failure --parallel $(JOBS)
 	.venv/bin/python -m pytest --numprocesses $(JOBS) --dist loadfile -m long
 
 #: make readme    every command of README.md as it is written, those of minutes too

@@ -25,6 +25,7 @@ export LSAN_OPTIONS="use_tls=0:suppressions=$PWD/scripts/lsan.suppressions:print
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 # The longest history: a stack that is lost is one that the suppressions do not know.
 export TSAN_OPTIONS="halt_on_error=1:allocator_may_return_null=1:history_size=7:second_deadlock_stack=1:suppressions=$PWD/scripts/tsan.suppressions"
+export SPILLWAY_LONG=1
 without=
 [ "$sanitizer" != thread ] || without="--label-exclude ^(fuzz|ssd)$"  # the drive model has one thread
 # shellcheck disable=SC2086 # an option and its value

@@ -10,6 +10,7 @@
 
 #include "base/steps.h"
 #include "crash_spill.h"
+#include "needs.h"
 
 namespace spillway::crash {
 namespace {
@@ -29,6 +30,7 @@ INSTANTIATE_TEST_SUITE_P(Deaths, CrashClient, testing::Values(false, true),
                          [](const auto& death) { return death.param ? "PowerCut" : "Killed"; });
 
 TEST_P(CrashClient, ACheckpointIsAPrefixThenAndLater) {
+  SPILLWAY_LONG_TEST();
   for (const SpillOptions& spill : {by_ingestion(), by_put()}) {
     CrashPlan plan = plan_of(spill, GetParam(), 500);
     plan.stir = stir_and(take_checkpoint, 4);
@@ -55,6 +57,7 @@ void expect_kept_until(CrashPlan plan, const std::function<bool(const CrashRepor
 
 // (Not with a loss of power: RocksDB 7.8.3 does not sync the directory that it imports into.)
 TEST(CrashClientKilled, ImportsThatRaiseTheSequence) {
+  SPILLWAY_LONG_TEST();
   const auto import_alone = [](Scene& scene) {
     dynamic_cast<DB&>(*scene.store.db).SetDiversion(Diversion::always);
     return import_family(scene);
@@ -114,6 +117,7 @@ TEST_P(CrashClient, AFullIndex) {
 }
 
 TEST_P(CrashClient, AFullKeyValueNamespace) {
+  SPILLWAY_LONG_TEST();
   constexpr double kShare = 0.01;
   for (const RollbackPolicy policy : {RollbackPolicy::lazy, RollbackPolicy::off}) {
     const SpillOptions spill = soon_full(policy);

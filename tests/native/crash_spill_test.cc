@@ -99,9 +99,9 @@ void die_at_every_step(OpenOn open_on, std::span<const Step> steps_of_store, Cra
 
 Opener on_regions(const SpillOptions& spill) { return open_spillway(spill); }
 
-TEST(CrashSpillway, KilledAtEveryStep) { die_at_every_step(on_regions, kRegionSteps, {.kills = 4, .seed = 100}); }
+TEST(CrashSpillway, KilledAtEveryStep) { die_at_every_step(on_regions, kRegionSteps, {.kills = 2, .seed = 100}); }
 TEST(CrashSpillway, PowerCutAtEveryStep) {
-  die_at_every_step(on_regions, kRegionSteps, {.kills = 4, .seed = 200, .power_loss = true});
+  die_at_every_step(on_regions, kRegionSteps, {.kills = 2, .seed = 200, .power_loss = true});
 }
 
 TEST(CrashKv, KilledAtRandom) {
@@ -119,11 +119,11 @@ TEST(CrashKv, PowerCutAtRandom) {
   }
 }
 TEST(CrashKv, KilledAtEveryStep) {
-  die_at_every_step([](const SpillOptions& spill) { return open_on_kv(spill); }, kKvSteps, {.kills = 2, .seed = 300});
+  die_at_every_step([](const SpillOptions& spill) { return open_on_kv(spill); }, kKvSteps, {.kills = 1, .seed = 300});
 }
 TEST(CrashKv, PowerCutAtEveryStep) {
   die_at_every_step([](const SpillOptions& spill) { return open_on_kv(spill); }, kKvSteps,
-                    {.also_loses = lose_commands(), .kills = 2, .seed = 400, .power_loss = true});
+                    {.also_loses = lose_commands(), .kills = 1, .seed = 400, .power_loss = true});
 }
 
 }  // namespace

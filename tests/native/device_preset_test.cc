@@ -10,6 +10,7 @@
 #include "device/preset/drive_keys.h"
 #include "device/preset/preset.h"
 #include "device_small_drive.h"
+#include "needs.h"
 #include "ssd/ssd.h"
 #include "temporary_directory.h"
 
@@ -261,6 +262,7 @@ TEST(ShippedPresets, GiveASourceForEveryNumber) {
 
 // The whole drive is created, with the preset's parallelism. The capacity is scaled down to the time of a test.
 TEST(ShippedPresets, MakeDrives) {
+  SPILLWAY_LONG_TEST();
   for (const auto& name : preset_names(shipped_dirs())) {
     DriveSpec spec;
     spec.preset = name;

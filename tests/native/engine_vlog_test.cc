@@ -18,6 +18,7 @@
 #include "engine/vlog/record.h"
 #include "engine_vlog_fixture.h"
 #include "flipped_bytes.h"
+#include "needs.h"
 
 namespace spillway::engine {
 namespace {
@@ -278,6 +279,7 @@ TEST_F(Vlog, OverwritesMoreThanTheDriveHolds) {
 
 // A drive that is short of space is not read repeatedly in search of garbage, whatever the number of segments.
 TEST_F(Vlog, FindingTheMostGarbageReadsLittle) {
+  SPILLWAY_LONG_TEST();
   for (const char* const segment_bytes : {"262144", "32768"}) {
     make_drive(8ULL << 20);
     std::filesystem::remove_all(directory_);

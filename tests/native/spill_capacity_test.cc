@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/steps.h"
+#include "needs.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
@@ -99,6 +100,7 @@ class SpillCapacity : public ::testing::Test {
 
 // Also if one generation may be as large as the store.
 TEST_F(SpillCapacity, BoundsLogsAndSortedFilesTogether) {
+  SPILLWAY_LONG_TEST();
   for (const std::uint64_t generation_bytes : {kCapacity / 16, kCapacity}) {
     for (const std::size_t value_bytes : {10, 2000, 50'000}) {
       for (const bool holds : {false, true}) {
@@ -172,6 +174,7 @@ TEST_F(SpillCapacity, TheMemoryThatASnapshotHoldsIsReportedAndCounts) {
 
 // Generations that a snapshot keeps count towards the bound of the memory.
 TEST_F(SpillCapacity, GenerationsThatSnapshotsHoldDoNotOutgrowTheIndex) {
+  SPILLWAY_LONG_TEST();
   spill_.index_bytes = 1 << 20;
   open(kCapacity / 16);
   const rocksdb::Snapshot* const snapshot = db_->GetSnapshot();

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "needs.h"
 #include "spill/compat/rocksdb_version.h"
 #include "spill_rocksdb_of.h"
 #include "spillway/db.h"
@@ -67,6 +68,7 @@ TEST_F(SpillDegrade, AFullDriveIsTheReasonOfEachWriteThatItsLogRefuses) {
 // Also if RocksDB's log has failed meanwhile, by a write or by a put of the rollback. With nothing to flush, RocksDB
 // begins no new log.
 TEST_F(SpillDegrade, WhatWasDivertedComesBackAfterRocksdbsLogHasFailed) {
+  SPILLWAY_LONG_TEST();
   for (const bool by_a_write : {false, true}) {
     for (const bool has_memtable : {false, true}) {
       SCOPED_TRACE(testing::Message() << by_a_write << has_memtable);
@@ -123,6 +125,7 @@ TEST_F(SpillDegrade, WhatWasDivertedComesBackAfterRocksdbsLogHasFailed) {
 // If RocksDB has stopped writes and then fails for good, writes return that error, and so do writes that wait for a
 // rollback.
 TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsEveryWait) {
+  SPILLWAY_LONG_TEST();
   open(RollbackPolicy::off, 64 << 10);
   // A flush that has begun fails when the drive is full, and not before.
   const auto is_full = std::make_shared<std::atomic<bool>>(false);  // the file system outlives this function

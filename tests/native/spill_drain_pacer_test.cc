@@ -205,6 +205,30 @@ TEST(DrainPacer, SpreadsWhatIsFreeOverALargeGroup) {
   EXPECT_LT(*limit * 8, 0.14) << "and no more than there is";
 }
 
+// What came back last was little, and then RocksDB compacts a long L0, and nothing comes back meanwhile.
+TEST(DrainPacer, WhatIsFreeIsForTheTimeInWhichNothingLeaves) {
+  constexpr double kLump = 0.04;
+  DrainPacer pacer(kLump, DrainPacer::Groups::some);
+  DrainPacer::Time now{std::chrono::seconds(1)};
+  double free = 0.1;
+  double returning = 6 * kLump;
+  pacer.observe({free, returning}, now);
+  for (int lump = 0; lump < 6; ++lump) {
+    returning -= kLump / 2;
+    pacer.observe({free += kLump, returning}, now += std::chrono::seconds(3));
+  }
+  pacer.observe({free = 0.28, 0}, now);
+  for (int tenth = 0; tenth < 95; ++tenth) {
+    now += std::chrono::milliseconds(100);
+    const auto limit = pacer.limit(now);
+    ASSERT_TRUE(limit.has_value()) << tenth;
+    EXPECT_GE(*limit, free / DrainPacer::kUseUp.count()) << tenth;
+    free -= *limit * 0.1;
+    pacer.observe({free, 0}, now);
+  }
+  EXPECT_GT(free, 0.1);
+}
+
 TEST(DrainPacer, LetsGoAtOnceWhenMuchIsFreeAgain) {
   DrainPacer pacer(0.05);
   DrainPacer::Time now{std::chrono::hours(1)};

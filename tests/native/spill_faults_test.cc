@@ -16,6 +16,7 @@
 
 #include "at_each_step.h"
 #include "faults/file_system.h"
+#include "needs.h"
 #include "spill/compat/db_out.h"
 #include "spill_rocksdb_of.h"
 #include "spillway/db.h"
@@ -80,6 +81,7 @@ TEST_F(FaultsSpillway, AFailedAppendIsReportedAndNothingAcknowledgedIsLost) {
 
 // A sync during the rollback that repairs the store must not take it for one that failed again.
 TEST_F(FaultsSpillway, AFailedStoreIsRepairedDuringConcurrentSyncs) {
+  SPILLWAY_LONG_TEST();
   spill_.put_back_bytes = 1 << 20;
   open();
   for (int round = 0; round < 6; ++round) {

@@ -109,6 +109,31 @@ TEST(IngestedFilesTest, NothingIsIngestedWhileRocksdbCountsAsStopped) {
   }
 }
 
+// DB::Resume() calls a recovery ended that RocksDB has begun beside it, and Close() then does not wait for it.
+TEST(IngestedFilesTest, RocksdbBeginsNoRecoveryOfItsOwnBesideOneByHand) {
+  using Reason = rocksdb::BackgroundErrorReason;
+  spill::IngestedFiles files;
+  rocksdb::Status full(rocksdb::Status::NoSpace(), rocksdb::Status::kHardError);
+  const auto announced = [&] {
+    bool begins = true;
+    files.OnBackgroundError(Reason::kFlush, &full);
+    files.OnErrorRecoveryBegin(Reason::kFlush, full, &begins);
+    return begins;
+  };
+  EXPECT_FALSE(files.recovers_by_itself());
+  EXPECT_TRUE(announced());
+  EXPECT_TRUE(files.recovers_by_itself());
+  {
+    const spill::IngestedFiles::ByHandOnly outer(files);
+    { const spill::IngestedFiles::ByHandOnly inner(files); }
+    EXPECT_FALSE(announced());
+    EXPECT_FALSE(files.recovers_by_itself());
+  }
+  EXPECT_TRUE(announced());
+  files.OnBackgroundError(Reason::kFlush, &full);  // not announced: RocksDB cannot find out whether there is space
+  EXPECT_FALSE(files.recovers_by_itself());
+}
+
 TEST(IngestedFilesTest, NumbersAreThoseOfTheFilesThatAreExpected) {
   spill::IngestedFiles files;
   rocksdb::ExternalFileIngestionInfo info;

@@ -252,6 +252,22 @@ TEST(Policy, AllComesBackTogetherButForWhatTheStoreHasNoRoomFor) {
   EXPECT_EQ(brings(), kAllGenerations);
 }
 
+TEST(Policy, RunsTakeTheirTimeWhileWritesGoOnAndRocksdbHasL0ToCompact) {
+  const RollbackState busy = with(writing(), [](auto& s) { s.l0_is_busy = true; });
+  EXPECT_TRUE(takes_its_time(busy));
+  EXPECT_TRUE(takes_its_time(with(busy, [](auto& s) { s.burst_is_over = true; }))) << "it came at more than twice";
+  EXPECT_FALSE(takes_its_time(with(busy, [](auto& s) { s.l0_is_busy = false; }))) << "RocksDB waits for it";
+  EXPECT_FALSE(takes_its_time(with(busy, [](auto& s) { s.writes_per_s = 1; }))) << "nothing is diverted meanwhile";
+  EXPECT_FALSE(takes_its_time(with(busy, [](auto& s) { s.reads_per_s = s.writes_per_s; }))) << "it helps the reads";
+  EXPECT_FALSE(takes_its_time(with(busy, [](auto& s) { s.spill_full = true; })));
+  const RollbackState pacing = with(writing(), [](auto& s) { s.is_pacing = true; });
+  EXPECT_TRUE(takes_its_time(pacing));
+  for (const RollbackState& one : {busy, pacing}) {
+    EXPECT_FALSE(takes_its_time(with(one, [](auto& s) { s.call_waits = true; })));
+    EXPECT_FALSE(takes_its_time(with(one, [](auto& s) { s.rollback_requested = true; })));
+  }
+}
+
 TEST(Policy, DivertsForAsLongAsTheBurstLasts) {
   const Signals calm{.l0_files = 0};
   const DivertPolicy policy;

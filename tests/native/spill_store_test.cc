@@ -16,6 +16,7 @@
 #include "device_small_drive.h"
 #include "faults/file_system.h"
 #include "faults/power_loss.h"
+#include "needs.h"
 #include "spill/store/kv/kv_store.h"
 #include "spill/store/region/region_store.h"
 #include "spill/store/store.h"
@@ -410,7 +411,7 @@ TEST_P(EveryStore, NothingBeyondItsCapacityIsAcceptedAndReleasedBytesAreReused) 
 
 // A prefix of every generation is left, and what was synced is in it.
 TEST_P(EveryStore, ALossOfPowerLeavesAPrefixWithAllThatWasSynced) {
-  for (std::uint64_t seed = 0; seed < 16; ++seed) {
+  for (std::uint64_t seed = 0; seed < (runs_long_tests() ? 16U : 4U); ++seed) {
     SCOPED_TRACE(seed);
     store_.reset();  // must be destroyed before its drive
     drive_ = new_drive();

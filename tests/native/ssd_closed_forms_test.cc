@@ -6,6 +6,7 @@
 #include <string>
 #include <tuple>
 
+#include "needs.h"
 #include "ssd/gc/steady_distribution.h"
 #include "ssd/ssd.h"
 #include "ssd/structures/random.h"
@@ -177,6 +178,7 @@ TEST(ClosedForms, HoldForCommandsInTime) {
 
 // A law: more spare space never increases the steady drive's writes.
 TEST(ClosedForms, MoreSpareSpaceNeverRaisesWriteAmplification) {
+  SPILLWAY_LONG_TEST();
   for (const GcPolicy policy : {GcPolicy::greedy, GcPolicy::fifo, GcPolicy::d_choices, GcPolicy::cost_benefit}) {
     double previous = 1e9;
     for (const double spare : {0.05, 0.1, 0.2, 0.3, 0.5}) {

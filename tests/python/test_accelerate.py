@@ -308,6 +308,7 @@ def test_an_interrupted_comparison_ends_what_the_program_started_and_leaves_noth
             *('"$@"; true', "sh", sys.executable, "-c", writing, "{db}", str(told)),
         ],
         env={**os.environ, "SPILLWAY_ACCELERATE": str(library)},
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # under nohup, one that is ignored
         stderr=subprocess.PIPE,
         text=True,
     ) as process:

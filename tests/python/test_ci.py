@@ -33,6 +33,7 @@ def test_ci_lints_beside_the_build_and_ends_with_the_tests() -> None:
     python, together, native, tests = shlex.split("\n".join(words).replace("\\\n", " "))
     assert (python, together) == (".venv/bin/python", "scripts/together.py")
     assert native.startswith("ctest ")
+    assert '--label-exclude "^long$"' in native, "what `make long` runs"
     assert "-m pytest" in tests, "nothing is said behind its last line"
 
 

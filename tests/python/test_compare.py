@@ -109,7 +109,7 @@ def test_the_document_says_what_is_not_identified(of_table_2: tuple[Profile, lis
         (8, 3, "eq 6, degree 3"),
         (6, 3, "eq 5, degree 2"),
         (5, 2, "eq 5, degree 2"),
-        (4, 2, "a + b/(1 + (k/k0)^p)"),
+        pytest.param(4, 2, "a + b/(1 + (k/k0)^p)", marks=pytest.mark.long),
         (3, 2, "straight lines"),
     ],
 )

@@ -80,6 +80,7 @@ def test_a_run_at_half_the_rate_was_slower(made: Made, invoke: Invoke, golden: G
     assert all(each["count"] >= 10 for each in figure["blocks"])
 
 
+@pytest.mark.long
 def test_blocks_are_of_the_steady_part_only(made: Made, invoke: Invoke) -> None:
     """The first minute of one arm is ten times as fast; it is steady from there on."""
     run = made.run("run", PLAN.replace("duration_s = 12", "duration_s = 240") + ARMS, 1)
@@ -101,6 +102,7 @@ def test_blocks_are_of_the_steady_part_only(made: Made, invoke: Invoke) -> None:
     assert pair["metrics"]["throughput_ops_s"]["ratio"] == pytest.approx(1.0, abs=0.1)
 
 
+@pytest.mark.long
 def test_all_arms_are_compared_with_the_first_by_holm(made: Made, invoke: Invoke, golden: Golden) -> None:
     run = made.run("run", PLAN + ARMS + '[[arms]]\nname = "third"\n')
     slower(run)
@@ -142,7 +144,7 @@ def test_lifetime_is_printed_with_write_amplification(made: Made, invoke: Invoke
     assert lasting["percentage_used"] is not None
 
 
-@pytest.mark.parametrize("time_scale", [1, 4])
+@pytest.mark.parametrize("time_scale", [pytest.param(1, marks=pytest.mark.long), 4])
 def test_a_life_from_blocks_is_that_of_the_run(made: Made, time_scale: int) -> None:
     """A run that is counted whole: sums over its samples are the figures of its summary."""
     plan = PLAN.replace("duration_s = 12", "duration_s = 120") + ARMS
@@ -171,7 +173,7 @@ def test_in_virtual_time_years_are_unknown_with_a_reason(made: Made, invoke: Inv
     assert "(in virtual time no rate is the drive's)" in refused.err
 
 
-@pytest.mark.parametrize("count", [1, pytest.param(5, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [pytest.param(count, marks=pytest.mark.long) for count in (1, 5)])
 def test_years_of_two_kinds_are_not_ranked(made: Made, invoke: Invoke, count: int) -> None:
     """By rated cycles and by a maker's warranty: the second are fewer, whatever the run did."""
     plan = PLAN.replace("duration_s = 12", "duration_s = 120") + ARMS
@@ -436,6 +438,7 @@ def test_with_anyway_the_estimate_names_the_better_side(made: Made, invoke: Invo
     assert "by the estimate alone" in ended.out
 
 
+@pytest.mark.long
 def test_one_refused_pair_does_not_hide_the_others(made: Made, invoke: Invoke) -> None:
     run, other = slower(made.run("run")), made.run("other", PLAN, 5, "drive.time_scale=2.0")
     ended = invoke("compare", run, other, "--metric", "throughput_ops_s")
@@ -444,6 +447,7 @@ def test_one_refused_pair_does_not_hide_the_others(made: Made, invoke: Invoke) -
     assert ended.err.startswith("spillway: run:old and other:small are not ranked: ")
 
 
+@pytest.mark.long
 def test_a_side_that_varies_much_more_is_named(made: Made, invoke: Invoke) -> None:
     run = slower(made.run("run"))
     put(run, "new", [9000.0, 9500.0, 4000.0, 9400.0, 9300.0])

@@ -156,6 +156,7 @@ def test_a_full_drive_ends_the_program_and_keeps_the_drive(drive: Drive) -> None
 BUFFERED = [word for word in BENCH if "direct" not in word]
 
 
+@pytest.mark.long
 def test_what_stands_above_the_drive_can_be_chosen(drive: Drive) -> None:
     drive.bench("fillrandom,flush,waitforcompaction", BUFFERED)
     usual = drive.counters()

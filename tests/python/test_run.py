@@ -463,7 +463,7 @@ def test_what_was_measured_is_kept_where_a_later_data_directory_is_none(
 
 
 @pytest.mark.reports
-@pytest.mark.parametrize("arms", ["", TWO])
+@pytest.mark.parametrize("arms", ["", pytest.param(TWO, marks=pytest.mark.long)])
 @pytest.mark.parametrize("fails", [*("stalls.csv", "phases.json", "events.json", "result.json"), "arms"])
 def test_what_was_measured_is_kept_where_its_last_files_have_no_room(
     fake: Fake,

@@ -315,7 +315,7 @@ def test_a_note_of_what_is_no_runs_removes_nothing_but_the_stage(tmp_path: Path,
 
 @pytest.mark.parametrize(
     "moment",
-    ["stage", pytest.param("data", marks=pytest.mark.long), pytest.param("begun", marks=pytest.mark.long), "measured"],
+    ["stage", *(pytest.param(step, marks=pytest.mark.long) for step in ("data", "begun", "measured"))],
 )
 def test_a_killed_run_leaves_nothing_to_the_next_one(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, moment: str

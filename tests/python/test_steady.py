@@ -55,7 +55,11 @@ def spans(rates: Array, *, app: float | Array = 4.0, device: float | Array | Non
 # ------------------------------------------------------------------------------------------------- error rates
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize(
+    "kind",
+    [KINDS[0], *(pytest.param(kind, marks=pytest.mark.long) for kind in KINDS[1:])],
+    ids=lambda kind: kind.name,
+)
 def test_at_most_one_verdict_in_twenty_is_wrong(kind: Kind) -> None:
     """Rates of 120 series: 5 % and what chance adds to a rate that is lower by far (the recorded ones are of 1000)."""
     for rate in error_rates(SERIES, 3, [kind], LENGTHS):

@@ -374,6 +374,7 @@ def test_a_series_in_which_nothing_ran_is_not_steady(header: str, tmp_path: Path
     assert found["steady"] is False
 
 
+@pytest.mark.long
 def test_a_million_lines_are_judged(tmp_path: Path, invoke: Invoke) -> None:
     count = 1_000_000
     rows = "\n".join(f"{i},{1000 + i % 7}" for i in range(1, count + 1))

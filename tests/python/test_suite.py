@@ -306,6 +306,7 @@ def test_every_suite_of_the_project_resolves(path: Path) -> None:
 
 @pytest.mark.native
 @pytest.mark.usefixtures("real_native")
+@pytest.mark.long
 def test_every_suite_of_the_project_can_be_run_at_its_scale_and_none_at_a_millionth() -> None:
     for path in sorted((Path(__file__).parents[2] / "plans").glob("*/suite.toml")):
         check_scale(load_suite(path.parent))

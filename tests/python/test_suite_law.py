@@ -182,6 +182,7 @@ def test_the_original_is_simulated_only_where_all_runs_of_a_claim_agree(
         laws_of(runs, [[("p", "a")]], Simulated(tmp_path))
 
 
+@pytest.mark.long
 def test_the_papers_volumes_come_out_within_15_percent(tmp_path: Path) -> None:
     """As the suite simulates them, at rates that a small machine's runs have: 27.0 and 54.0 GiB (C18)."""
     plan = load_plan(Path(__file__).parents[2] / "plans/cascaded-wa/volume.toml")

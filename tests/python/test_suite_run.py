@@ -27,6 +27,7 @@ def render_stale(suite: Path, out: Path) -> str:
     return (out / "report.html").read_text()
 
 
+@pytest.mark.long
 def test_what_is_done_is_not_run_again(
     fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -357,7 +358,7 @@ def begin(fake: Fake, suite: Path, out: Path, *flags: str) -> subprocess.Popen[b
     return process
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGKILL])
 def test_it_goes_on_where_it_was_interrupted(
     fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, how: signal.Signals
 ) -> None:
@@ -396,7 +397,8 @@ def test_an_ended_run_does_not_take_the_place_of_a_whole_one(
     ("end", "earlier"),
     [
         ("no room", "none"), ("no room", "ended early"), ("kill", "none"), ("ctrl-c", "of another plan"),
-        ("kill after an early end", "none"), ("kill after an early end", "ended early"),
+        ("kill after an early end", "none"),
+        pytest.param("kill after an early end", "ended early", marks=pytest.mark.long),
     ],
 )  # fmt: skip
 def test_what_was_measured_is_not_lost_with_its_report(
@@ -438,7 +440,7 @@ def test_what_was_measured_is_not_lost_with_its_report(
 
 
 @pytest.mark.reports
-@pytest.mark.parametrize("mode", ["fails", pytest.param("crashes", marks=pytest.mark.long)])
+@pytest.mark.parametrize("mode", [pytest.param(mode, marks=pytest.mark.long) for mode in ("fails", "crashes")])
 def test_a_run_that_came_to_its_end_with_failures_is_not_lost_with_its_report(
     fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:

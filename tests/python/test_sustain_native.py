@@ -64,6 +64,7 @@ def test_the_edge_is_found_from_a_store_that_is_loaded_once(invoke: Invoke, tmp_
     assert {path: path.stat().st_mtime_ns for path in out.glob("tries/*/manifest.json")} == stamps
 
 
+@pytest.mark.long
 def test_tries_go_on_until_they_are_steady(invoke: Invoke, tmp_path: Path) -> None:
     """A rate that is ended as steady is judged by its steady part; one that never is is not kept."""
     plan, out = tmp_path / "small.toml", tmp_path / "found"

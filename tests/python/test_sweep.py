@@ -348,7 +348,7 @@ def test_a_figure_that_is_nought_everywhere_has_a_chart_with_an_axis() -> None:
     assert panel.figure.y_range.end > panel.figure.y_range.start
 
 
-@pytest.mark.parametrize("paced", [True, False])
+@pytest.mark.parametrize("paced", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_the_table_has_lifetime_next_to_write_amplification(paced: bool) -> None:
     work = Work(10, 1e6, 1e8, 4e8, 8e8, real_time=paced)
     life = lifetime(work, Endurance(8e10, 1e11, 1000, mean_pe_cycles=20), Price(100, "EUR"))
@@ -377,6 +377,7 @@ def test_runs_of_before_there_were_lifetimes_have_no_column_of_them() -> None:
     assert not [title for title in header if "Flash bytes" in title or "Years" in title]
 
 
+@pytest.mark.long
 def test_a_hundred_runs_stay_readable() -> None:
     points = [{"load.value_bytes": v, "load.num": n} for v in range(1, 11) for n in range(1, 6)]
     page = render(made_run('summary = ""\n', swept(points, ("A", "B"))))

@@ -166,7 +166,13 @@ def suite(plan_file: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "one_of"), [("suite", 1), ("wide", 1), ("claims", 3), pytest.param("claims", 1, marks=pytest.mark.long)]
+    ("name", "one_of"),
+    [
+        ("suite", 1),
+        ("wide", 3),
+        ("claims", 7),
+        *(pytest.param(name, 1, marks=pytest.mark.long) for name in ("wide", "claims")),
+    ],
 )
 def test_a_value_of_another_type_is_no_traceback(suite: Path, name: str, one_of: int) -> None:
     """``one_of``: of so many values one is tried, each place having others."""

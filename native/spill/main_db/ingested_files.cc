@@ -86,6 +86,13 @@ void IngestedFiles::OnBackgroundError(rocksdb::BackgroundErrorReason reason, roc
   if (passes && reason == rocksdb::BackgroundErrorReason::kCompaction) return;
   if (!passes) is_stuck_.store(true, std::memory_order_release);
   has_failed_.store(true, std::memory_order_release);
+  recovers_by_itself_.store(false, std::memory_order_release);  // unless the call below follows
+}
+
+// RocksDB announces only a recovery that it may be kept from: the one from a full drive.
+void IngestedFiles::OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status, bool* auto_recovery) {
+  if (by_hand_.load() > 0) *auto_recovery = false;
+  recovers_by_itself_.store(*auto_recovery, std::memory_order_release);
 }
 
 rocksdb::Status IngestedFiles::last_error() const {

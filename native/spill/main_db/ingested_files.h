@@ -59,10 +59,26 @@ class IngestedFiles final : public rocksdb::EventListener {
   // How many errors RocksDB has reported that stop its background work until it has recovered, and the last of them.
   std::uint64_t error_count() const { return error_count_.load(std::memory_order_acquire); }
   rocksdb::Status last_error() const;
+  // RocksDB has announced that it recovers from the last error by itself, and was not kept from it.
+  bool recovers_by_itself() const { return recovers_by_itself_.load(std::memory_order_acquire); }
+  // While one exists, RocksDB begins no recovery by itself from a full drive. Needed around DB::Resume(): it declares
+  // such a recovery ended that is still running, and a Close then frees what that one uses (RocksDB 7.8.3 and 11.8.1,
+  // db/error_handler.cc, RecoverFromBGError).
+  class ByHandOnly {
+   public:
+    explicit ByHandOnly(IngestedFiles& files) : files_(files) { ++files_.by_hand_; }
+    ~ByHandOnly() { --files_.by_hand_; }
+    ByHandOnly(const ByHandOnly&) = delete;
+    ByHandOnly& operator=(const ByHandOnly&) = delete;
+
+   private:
+    IngestedFiles& files_;
+  };
   static rocksdb::Status refusal();
 
   void OnExternalFileIngested(rocksdb::DB* db, const rocksdb::ExternalFileIngestionInfo& info) override;
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override;
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason reason, rocksdb::Status error, bool* auto_recovery) override;
 
  private:
   std::atomic<bool> has_any_error_{false};
@@ -71,6 +87,8 @@ class IngestedFiles final : public rocksdb::EventListener {
   std::atomic<bool> is_stuck_{false};
   std::atomic<bool> may_move_{true};
   std::atomic<std::uint64_t> error_count_{0};
+  std::atomic<bool> recovers_by_itself_{false};
+  std::atomic<int> by_hand_{0};  // how many ByHandOnly there are
   mutable Mutex mutex_;
   rocksdb::Status last_error_ GUARDED_BY(mutex_);
   // By path. Does not contain the user's files.

@@ -113,6 +113,7 @@ class MainDb {
  private:
   [[gnu::noinline]] rocksdb::Status enter(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   rocksdb::Status write_into_guard();
+  rocksdb::Status resume();
   rocksdb::Status wait_for_flushes(const std::vector<std::uint32_t>& families);
 
   rocksdb::DB* const db_;

@@ -81,9 +81,14 @@ Status MainDb::error_that_keeps_the_stop(std::uint64_t errors_before) {
   return Status::Incomplete(ingested_files().last_error().ToString());
 }
 
+Status MainDb::resume() {
+  const IngestedFiles::ByHandOnly by_hand(ingested_files());
+  return db_->Resume();
+}
+
 // RocksDB recovers by itself from an error that it takes for transient, unless its user wants to call Resume(). After a
-// full drive it recovers some seconds after space is free again, if it can find out (Env::GetFreeSpace). It can be
-// asked to check now.
+// full drive it recovers some seconds after space is free again, if it can find out (Env::GetFreeSpace); if it cannot,
+// it is asked to try.
 bool MainDb::has_recovered(const Status& from) {
   const auto began = Clock::now();
   Status now = error();
@@ -94,9 +99,9 @@ bool MainDb::has_recovered(const Status& from) {
   auto asked = began - kAskAgain;
   while (recovers && !now.ok() && Clock::now() - began < kLongestRecovery) {
     if (is_stopping()) return false;
-    if (is_full && Clock::now() - asked >= kAskAgain) {
+    if (is_full && !ingested_files().recovers_by_itself() && Clock::now() - asked >= kAskAgain) {
       asked = Clock::now();
-      db_->Resume().PermitUncheckedError();
+      resume().PermitUncheckedError();
     }
     std::this_thread::sleep_for(kAskErrorAgain);
     now = error();
@@ -120,14 +125,17 @@ Status MainDb::write_into_guard() {
 // written to the guard, which holds no data of the user.
 Status MainDb::renew_log() {
   Status status = error();
-  if (!status.ok()) return status;
+  // The drive may have been full still at the last call, which has kept RocksDB from trying again by itself.
+  const bool is_kept_full = status.IsNoSpace() && !ingested_files().recovers_by_itself();
+  if (!status.ok() && !is_kept_full) return status;
   if (!ingested_files().is_stuck()) return log_failure();
   // A recovery enables file deletions again, even if the user has disabled them.
   std::uint64_t are_deletions_on = 1;
   (void)db_->GetIntProperty(rocksdb::DB::Properties::kIsFileDeletionsEnabled, &are_deletions_on);
   if (are_deletions_on == 0) return Status::Aborted("RocksDB's log has failed, and file deletions are off");
+  if (is_kept_full) return resume();
   if (are_memtables_empty()) status = write_into_guard();
-  return status.ok() ? db_->Resume() : status;
+  return status.ok() ? resume() : status;
 }
 
 }  // namespace spillway::spill

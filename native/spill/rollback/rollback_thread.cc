@@ -77,7 +77,8 @@ RollbackState RollbackThread::observe() {
   // Without automatic compactions RocksDB counts no L0 files, and so has room for any number.
   state.l0_room =
       thresholds.divert_l0_files == 0 ? kNoLimit : std::max(0, thresholds.divert_l0_files - signals.l0_files);
-
+  state.l0_is_busy = signals.l0_compaction_trigger > 0 && thresholds.divert_l0_files > 0 &&
+                     signals.l0_files >= signals.l0_compaction_trigger;
   state.l0_is_crowded = signals.l0_compaction_trigger > 0 && thresholds.divert_l0_files > 0 &&
                         signals.l0_files >= kCrowded * signals.l0_compaction_trigger;
 
@@ -102,7 +103,7 @@ RollbackScheduler::Outcome RollbackThread::bring_back_next() {
   if (!pass || !context_.live.has_any()) return outcome;
   bring_back_.take_time();  // before observe(), which sees every call that hurried before this
   const RollbackState state = observe();
-  if (!state.is_pacing || state.call_waits || state.rollback_requested) bring_back_.hurry();
+  if (!takes_its_time(state)) bring_back_.hurry();
   outcome.generations = next_rollback(state, context_.options.rollback);
   const bool makes_room = outcome.generations > 0 && (state.spill_full || state.is_pacing);
   is_making_room_.store(makes_room, std::memory_order_release);

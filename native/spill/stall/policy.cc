@@ -100,6 +100,13 @@ Route next_route(Route now, const Signals& signals, const DivertPolicy& policy, 
   return close ? Route::spill : Route::main;
 }
 
+bool takes_its_time(const RollbackState& state) {
+  if (state.call_waits || state.rollback_requested) return false;
+  const bool goes_on =
+      state.writes_per_s >= kFewWritesPerS && !is_mixed(state.reads_per_s, state.writes_per_s) && !state.spill_full;
+  return state.is_pacing || (goes_on && state.l0_is_busy);
+}
+
 std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy) {
   const bool empty = state.live_entries == 0 && state.live_bytes == 0;
   if (empty) return 0;

@@ -55,7 +55,8 @@ struct RollbackState {
   double writes_per_s = 0;
   double idle_s = 0;                 // since the last diverted write
   int l0_room = 0;                   // L0 files below the divert threshold
-  bool l0_is_crowded = false;        // it has as many as RocksDB begins to compact at
+  bool l0_is_busy = false;           // it has as many as RocksDB begins to compact at
+  bool l0_is_crowded = false;        // it has several times as many
   double since_last_rollback_s = 0;  // since the last rollback ended
   double last_took_s = 0;
 };
@@ -85,5 +86,10 @@ inline constexpr std::uint64_t kAllGenerations = ~std::uint64_t{0};
 // run, the less RocksDB rewrites for it. Between parts the policy waits for room in L0, so rollback does not cause a
 // stall itself.
 std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy);
+
+// Whether what is brought back takes its time (RunPace), since writes go on and RocksDB has L0 to compact. Small runs
+// one after the other would fill L0, though all writes go into the store meanwhile: then nothing could come back for as
+// long as RocksDB compacts all of it.
+bool takes_its_time(const RollbackState& state);
 
 }  // namespace spillway::spill

@@ -62,7 +62,8 @@ std::optional<double> DrainPacer::limit(Time now) const {
   const Seconds overdue = std::max(since_last - mean, Seconds(0));
   const double drain = amount / (time + overdue).count();
   const double target = unpaced_ * kTarget / kUnpaced;
-  return drain * std::max(even_free_ / target, room_.free / (room_.returning + target + lump_));
+  const double in_proportion = drain * std::max(even_free_ / target, room_.free / (room_.returning + target + lump_));
+  return std::max(in_proportion, room_.free / kUseUp.count());
 }
 
 }  // namespace spillway::spill

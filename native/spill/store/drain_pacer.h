@@ -41,6 +41,8 @@ class DrainPacer {
   static constexpr std::size_t kLumps = 6;
   // Before one has left: the time for what is free when pacing begins. Source: guess, of the order of a rollback
   static constexpr Seconds kFirst{4};
+  // However long a lump is overdue, what is free may be used up in so long. Source: guess, twice the patience
+  static constexpr Seconds kUseUp{20};
   // After this long, or four times the mean, without a lump nothing is slowed any more. Source: guess
   static constexpr Seconds kPatience{10};
 
