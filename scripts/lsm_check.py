@@ -1,58 +1,144 @@
-"""A run of plans/lsm-check.toml beside what the LSM shape simulator says of each of its arms.
+"""A run of plans/lsm-check.toml or plans/lsm-check-unseen.toml beside what the LSM shape simulator says of each arm.
 
     spillway run plans/lsm-check.toml --out runs/lsm-check
-    .venv/bin/python scripts/lsm_check.py runs/lsm-check [KEY=VALUE …]
+    .venv/bin/python scripts/lsm_check.py runs/lsm-check [--host host.json] [KEY=VALUE …]
 
 KEY=VALUE: keys of the simulator's request, such as host.put_ns=9000. Prints CSV: throughput and share of time in stalls
-while filling, wa_app to the end, measured and simulated.
+while filling, wa_app to the end, and the bytes of each level after that, measured and simulated; then, as comments, how
+many arms are within the bounds that docs/LSM.md names.
 """
 
+import argparse
 import csv
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
-from spillway.lsm import lsm_request, ratios, simulate
+from spillway.lsm import lsm_request, ratios, read_host_costs, simulate
 from spillway.plan.arm import Arm
 from spillway.plan.document import load_plan
 
+Pair = tuple[float, float]  # measured and simulated
+LEAST_LEVEL_SHARE = 0.02  # of the tree's bytes: a smaller level is some files more or less
+BOUNDS = {"ops_s": 0.2, "wa_app": 0.1, "level bytes": 0.15}  # relative
+STALL_BOUND = 0.2  # of the time
 
-def request(arm: Arm, settings: tuple[str, ...]) -> dict[str, Any]:
+
+def job_threads(max_background_jobs: int) -> tuple[int, int]:
+    """Threads of flushes and of compactions, as RocksDB's GetBGJobLimits splits its jobs."""
+    flushes = max(1, max_background_jobs // 4)
+    return flushes, max(1, max_background_jobs - flushes)
+
+
+def request(arm: Arm, settings: tuple[str, ...] = (), **host: Any) -> dict[str, Any]:
     """The simulator's request for an arm of the plan."""
     asked = arm.request(Path("unused"), 1)
     options = asked["engine"]["options"]
+    flush_threads, compaction_threads = job_threads(int(options["max_background_jobs"]))
     return lsm_request(
         asked["target"]["drive"],
         fill=asked["target"]["initial"]["fill"],
         settings=settings,
         tree__fanout=float(options["max_bytes_for_level_multiplier"]),
-        tree__compaction_threads=int(options["max_background_jobs"]) - 1,
+        tree__compaction_threads=compaction_threads,
+        tree__flush_threads=flush_threads,
         load__num=asked["load"]["num"],
         load__key_bytes=asked["load"]["key_bytes"],
         load__value_bytes=asked["load"]["value_bytes"],
         tree__write_buffer_size=int(options["write_buffer_size"]),
         tree__target_file_size_base=int(options["target_file_size_base"]),
         tree__max_bytes_for_level_base=int(options["max_bytes_for_level_base"]),
+        **host,
     )
+
+
+def level_bytes(statistics: dict[str, int]) -> list[float]:
+    """Bytes of each level at the end of a run, as RocksDB counts them. Empty: a run of an older version."""
+    found = {
+        int(name.split(".")[1].removeprefix("level")): float(value)
+        for name, value in statistics.items()
+        if name.startswith("rocksdb.level") and name.count(".") == 2 and name.endswith(".bytes")
+    }
+    return [found.get(level, 0.0) for level in range(max(found, default=-1) + 1)]
+
+
+def worst_level(measured: list[float], simulated: list[float]) -> float | None:
+    """The relative error of the level that is furthest off, of those that hold a share of the tree."""
+    most = max(len(measured), len(simulated))
+    pairs = zip(measured + [0.0] * (most - len(measured)), simulated + [0.0] * (most - len(simulated)), strict=True)
+    total = sum(measured)
+    errors = [
+        abs(other - one) / max(one, LEAST_LEVEL_SHARE * total)
+        for one, other in pairs
+        if total and max(one, other) >= LEAST_LEVEL_SHARE * total
+    ]
+    return max(errors, default=None)
+
+
+def compare(found: dict[str, Any], statistics: dict[str, int], result: dict[str, Any]) -> dict[str, Any]:
+    """What is printed of one arm."""
+    derived = ratios(result)
+    levels = level_bytes(statistics)
+    simulated = [float(level["bytes"]) for level in result["levels"]]
+    return {
+        "ops_s": (found["throughput_ops_s"], result["ops_s"]),
+        "stall_share": (found["stalls"]["seconds"] / found["duration_s"], derived.stall_share or 0.0),
+        "wa_app": (found["bill"]["wa_app"], derived.wa_app or 0.0),
+        "worst_level_error": worst_level(levels, simulated),
+        "levels": (levels, simulated),
+    }
+
+
+def within(rows: list[dict[str, Any]]) -> list[str]:
+    """How many arms are within each bound."""
+
+    def count(name: str, fits: list[bool]) -> str:
+        return f"# {name}: {sum(fits)} of {len(fits)}"
+
+    def near(pair: Pair, bound: float) -> bool:
+        return abs(pair[1] / pair[0] - 1) <= bound
+
+    lines = [count(f"{name} within {BOUNDS[name]:.0%}", [near(row[name], BOUNDS[name]) for row in rows])
+             for name in ("ops_s", "wa_app")]  # fmt: skip
+    stalls = [abs(row["stall_share"][1] - row["stall_share"][0]) <= STALL_BOUND for row in rows]
+    lines.append(count(f"stall_share within {STALL_BOUND:g} of the time", stalls))
+    levels = [row["worst_level_error"] for row in rows if row["worst_level_error"] is not None]
+    bound = BOUNDS["level bytes"]
+    lines.append(count(f"bytes of every level within {bound:.0%}", [error <= bound for error in levels]))
+    return lines
+
+
+def _megabytes(levels: list[float]) -> str:
+    held = [level for level in range(len(levels)) if levels[level] > 0]
+    return " ".join(f"L{level}:{levels[level] / 1e6:.1f}" for level in held)
 
 
 def main() -> int:
     """Prints the table."""
-    directory, settings = Path(sys.argv[1]), tuple(sys.argv[2:])
-    measured = json.loads((directory / "summary.json").read_text(encoding="utf-8"))["arms"]
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE")
+    parser.add_argument("--host", type=Path, help="host costs, of scripts/lsm_host_costs.py")
+    given = parser.parse_args()
+    host = read_host_costs(given.host) if given.host else {}
+    measured = json.loads((given.directory / "summary.json").read_text(encoding="utf-8"))["arms"]
     names = ("ops_s", "stall_share", "wa_app")
     table = csv.writer(sys.stdout, lineterminator="\n")
-    table.writerow(["arm", *(f"{kind}_{name}" for name in names for kind in ("measured", "simulated"))])
-    for arm in load_plan(directory / "plan.toml").arms:
-        found, result = measured[arm.name], simulate(request(arm, settings))
-        derived = ratios(result)
-        pairs = (
-            (found["throughput_ops_s"], result["ops_s"]),
-            (found["stalls"]["seconds"] / found["duration_s"], derived.stall_share),
-            (found["bill"]["wa_app"], derived.wa_app),
-        )
-        table.writerow([arm.name, *(f"{value:.4g}" for pair in pairs for value in pair if value is not None)])
+    columns = [f"{kind}_{name}" for name in names for kind in ("measured", "simulated")]
+    table.writerow(["arm", *columns, "worst_level_error", "measured_levels_mb", "simulated_levels_mb"])
+    rows = []
+    for arm in load_plan(given.directory / "plan.toml").arms:
+        found = measured[arm.name]
+        result = json.loads((given.directory / found["directory"] / "result.json").read_text(encoding="utf-8"))
+        simulated = simulate(request(arm, tuple(given.settings), **host))
+        row = compare(found, result["engine_statistics"], simulated)
+        figures = [f"{value:.4g}" for name in names for value in row[name]]
+        error = "" if row["worst_level_error"] is None else f"{row['worst_level_error']:.2f}"
+        table.writerow([arm.name, *figures, error, *(_megabytes(levels) for levels in row["levels"])])
+        sys.stdout.flush()
+        rows.append(row)
+    print("\n".join(within(rows)))
     return 0
 
 

@@ -40,18 +40,19 @@ class Agenda {
   std::uint64_t number_ = 0;
 };
 
-// Threads that compute share the cores evenly. A slice of work takes as long as the load at its start says.
+// Threads that compute share the cores evenly. A slice of work takes as long as the load at its start says. A thread
+// that waits for part of its time (a delayed writer) is a part of a load.
 class Processor {
  public:
   explicit Processor(double cores) : cores_(cores) {}
-  void enter() { ++busy_; }
-  void leave() { --busy_; }
+  void enter(double load = 1) { busy_ += load; }
+  void leave(double load = 1) { busy_ = std::max(0.0, busy_ - load); }
   // How much longer work takes, for one that is among the busy ones.
   double slowdown() const { return std::max(1.0, busy_ / cores_); }
 
  private:
   double cores_;
-  int busy_ = 0;
+  double busy_ = 0;
 };
 
 }  // namespace spillway::lsm

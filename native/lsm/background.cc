@@ -37,11 +37,7 @@ void Background::schedule(Nanos now, bool speed_up) {
   while (compactions_ < most) {
     auto compaction = pick_compaction(tree_);
     if (!compaction) return;
-    if (compaction->trivial_move) {
-      move_trivially(*compaction);
-    } else {
-      start_compaction(now, std::move(*compaction));
-    }
+    start_compaction(now, std::move(*compaction));
   }
 }
 
@@ -83,7 +79,7 @@ void Background::start_flush(Nanos now) {
   spec.inputs = std::move(sources);
   spec.entry_bytes = entry_.file;
   job.outputs = merge(keys_, spec, random_);
-  job.merge_ns = puts * (spec_.host.merge_entry_ns + entry_.file * spec_.host.merge_byte_ns);
+  job.merge_ns = puts * (spec_.host.flush_entry_ns + entry_.file * spec_.host.flush_byte_ns);
   ++flushes_;
   start_lanes(now, index, 1);
 }
@@ -106,10 +102,13 @@ MergeSpec Background::merge_spec(const Compaction& compaction) const {
 void Background::start_compaction(Nanos now, Compaction compaction) {
   const std::size_t index = new_job(Job::Kind::compaction);
   Job& job = jobs_[index];
-  job.outputs = merge(keys_, merge_spec(compaction), random_);
+  const Files inputs = compaction.all();
+  if (!compaction.trivial_move) job.outputs = merge(keys_, merge_spec(compaction), random_);
+  if (compaction.output_level > 0) tree_.begin_writing(compaction.output_level, range_of(inputs));
   double entries = 0;
-  for (const File& file : compaction.all()) {
+  for (const File& file : inputs) {
     file->in_compaction = true;
+    if (compaction.trivial_move) continue;
     entries += total(file->entries);
     for (const fs::Extent& extent : file->place.extents()) job.input.append(extent);
   }
@@ -119,12 +118,6 @@ void Background::start_compaction(Nanos now, Compaction compaction) {
   job.compaction = std::move(compaction);
   ++compactions_;
   start_lanes(now, index, splits ? std::min(spec_.tree.max_subcompactions, parts) : 1);
-}
-
-void Background::move_trivially(const Compaction& compaction) {
-  tree_.replace(compaction.inputs, compaction.inputs, compaction.output_level);
-  ++figures_.trivial_moves;
-  changed_ = true;
 }
 
 void Background::roll_back(Nanos now, fs::ExtentList spilled, double puts) {
@@ -166,7 +159,10 @@ void Background::start_lanes(Nanos now, std::size_t index, std::uint32_t count) 
     lane = Lane();
     lane.job = index;
     lane.read_pages = reads * (i + 1) / count - reads * i / count;
-    lane.write_pages = writes * (i + 1) / count - writes * i / count;
+    lane.file = job.outputs.size() * i / count;
+    const std::size_t end = job.outputs.size() * (i + 1) / count;
+    for (std::size_t f = lane.file; f < end; ++f) lane.write_pages += files_.pages_for(job.outputs[f]->bytes);
+    if (lane.write_pages > 0) lane.file_pages = files_.pages_for(job.outputs[lane.file]->bytes);
     lane.pages_out_of_page_in = reads > 0 ? static_cast<double>(writes) / static_cast<double>(reads) : 0;
     lane.step = Lane::Step::writing;  // taken, and nothing in flight
     step(now, id);
@@ -187,12 +183,20 @@ bool Background::continue_lane(Nanos now, std::uint32_t id) {
     case Lane::Step::writing:
       step(now, id);
       break;
-    case Lane::Step::syncing: {
-      lane.step = Lane::Step::done;
-      Job& job = jobs_[lane.job];
-      if (--job.lanes_left == 0) finish(now, job);
+    case Lane::Step::syncing:
+      step(now, id);
       break;
-    }
+    case Lane::Step::opening:
+      open_or_record(now, id);
+      break;
+    case Lane::Step::recording:
+      lane.step = Lane::Step::committing;
+      files_.flush(now, kFirstLane + id);
+      break;
+    case Lane::Step::committing:
+      lane.step = Lane::Step::done;
+      finish(now, jobs_[lane.job]);
+      break;
     case Lane::Step::done:
       assert(false);
   }
@@ -203,7 +207,16 @@ bool Background::continue_lane(Nanos now, std::uint32_t id) {
 void Background::step(Nanos now, std::uint32_t id) {
   Lane& lane = lanes_[id];
   const Job& job = jobs_[lane.job];
-  const double chunk = kWriteChunkBytes / static_cast<double>(files_.page_bytes());
+  if (lane.unsynced && lane.file_pages == 0) {  // a file is complete
+    lane.unsynced = false;
+    if (lane.write_pages > 0) lane.file_pages = files_.pages_for(job.outputs[++lane.file]->bytes);
+    if (due(Fixed::sync)) {
+      lane.step = Lane::Step::syncing;
+      return files_.flush(now, kFirstLane + id);
+    }
+  }
+  const double chunk =
+      std::min(kWriteChunkBytes / static_cast<double>(files_.page_bytes()), static_cast<double>(lane.file_pages));
   const bool only_writes = job.input.pages() == 0;
   if (lane.write_pages > 0 && (lane.gathered_pages >= chunk || (lane.gathered_pages >= 1 && lane.read_pages == 0))) {
     return write_chunk(now, id);
@@ -215,8 +228,48 @@ void Background::step(Nanos now, std::uint32_t id) {
     lane.gathered_pages = static_cast<double>(lane.write_pages);  // rounding has left a page
     return write_chunk(now, id);
   }
-  lane.step = Lane::Step::syncing;
-  files_.flush(now, kFirstLane + id);
+  close_lane(now, id);
+}
+
+// The last lane of a job opens the outputs and records the change.
+void Background::close_lane(Nanos now, std::uint32_t id) {
+  Job& job = jobs_[lanes_[id].job];
+  lanes_[id].step = Lane::Step::done;
+  if (--job.lanes_left > 0) return;
+  place_outputs(job);
+  open_or_record(now, id);
+}
+
+// Of a file that is opened: its index, a block's handle and last key each, and the footer.
+std::uint64_t Background::index_pages(const File& file) const {
+  const double blocks = std::ceil(file->bytes / spec_.tree.block_size);
+  const double filter = total(file->entries) * spec_.tree.bits_per_key / 8;
+  const std::uint64_t pages = files_.pages_for(blocks * index_entry_bytes(spec_) + filter) + 1;
+  return std::min(pages, file->place.pages());
+}
+
+void Background::open_or_record(Nanos now, std::uint32_t id) {
+  Lane& lane = lanes_[id];
+  Job& job = jobs_[lane.job];
+  while (job.opened < job.outputs.size()) {
+    const File& file = job.outputs[job.opened++];
+    if (!due(Fixed::open)) continue;
+    const std::uint64_t pages = index_pages(file);
+    lane.step = Lane::Step::opening;
+    files_.read(now, file->place.slice(file->place.pages() - pages, pages), device::Cause::user, kFirstLane + id);
+    return;
+  }
+  if (!due(Fixed::record)) {
+    lane.step = Lane::Step::done;
+    finish(now, job);
+    return;
+  }
+  lane.step = Lane::Step::recording;
+  if (manifest_.pages() == 0 && !files_.append(manifest_, 1)) {
+    drive_is_full_ = true;
+    return;
+  }
+  files_.write(now, manifest_.extents(), device::Cause::manifest, kFirstLane + id);
 }
 
 void Background::read_chunk(Nanos now, std::uint32_t id) {
@@ -251,7 +304,7 @@ void Background::write_chunk(Nanos now, std::uint32_t id) {
   const auto chunk =
       static_cast<std::uint64_t>(std::max(1.0, kWriteChunkBytes / static_cast<double>(files_.page_bytes())));
   const auto gathered = static_cast<std::uint64_t>(lane.gathered_pages);
-  const std::uint64_t pages = std::max<std::uint64_t>(1, std::min({chunk, gathered, lane.write_pages}));
+  const std::uint64_t pages = std::max<std::uint64_t>(1, std::min({chunk, gathered, lane.file_pages}));
   const std::uint64_t before = job.written.pages();
   lane.step = Lane::Step::writing;
   if (!files_.append(job.written, pages)) {
@@ -263,6 +316,8 @@ void Background::write_chunk(Nanos now, std::uint32_t id) {
                                                        : device::Cause::compaction;
   files_.write(now, job.written.slice(before, pages), cause, kFirstLane + id);
   lane.write_pages -= pages;
+  lane.file_pages -= pages;
+  lane.unsynced = true;
   lane.gathered_pages = std::max(0.0, lane.gathered_pages - static_cast<double>(pages));
 }
 
@@ -276,7 +331,7 @@ void Background::place_outputs(Job& job) {
 }
 
 void Background::finish(Nanos now, Job& job) {
-  place_outputs(job);
+  figures_.files_written += job.outputs.size();
   switch (job.kind) {
     case Job::Kind::flush:
       finish_flush(now, job);
@@ -309,9 +364,16 @@ void Background::finish_flush(Nanos now, Job& job) {
 void Background::finish_compaction(Nanos now, Job& job) {
   const Compaction& done = job.compaction;
   const Files inputs = done.all();
+  --compactions_;
+  if (done.output_level > 0) tree_.end_writing(done.output_level, range_of(inputs));
+  for (const File& file : inputs) file->in_compaction = false;
+  if (done.trivial_move) {
+    tree_.replace(inputs, inputs, done.output_level);
+    ++figures_.trivial_moves;
+    return;
+  }
   tree_.replace(inputs, job.outputs, done.output_level);
   for (const File& file : inputs) {
-    file->in_compaction = false;
     figures_.compaction_bytes_read += file->bytes;
     release(now, file->place);
   }
@@ -324,7 +386,6 @@ void Background::finish_compaction(Nanos now, Job& job) {
   from.files_touched += inputs.size();
   ++figures_.compactions;
   if (done.start_level == 0 && done.output_level == 0) ++figures_.intra_l0_compactions;
-  --compactions_;
 }
 
 void Background::finish_rollback(Nanos now, Job& job) {

@@ -1,6 +1,7 @@
 // Flushes, compactions and rollbacks: which run, and how each goes on.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -17,9 +18,9 @@
 namespace spillway::lsm {
 
 // The owners of requests at the drive.
-inline constexpr Owner kLogOwner = 0;
-inline constexpr Owner kSpillOwner = 1;
-inline constexpr Owner kFirstLane = 2;
+inline constexpr Owner kLogRequests = 8;  // of the log, in flight together: fs/volume.h, outstanding_bytes
+inline constexpr Owner kSpillOwner = kLogRequests;
+inline constexpr Owner kFirstLane = kSpillOwner + 1;
 
 class Background {
  public:
@@ -51,7 +52,6 @@ class Background {
 
   void start_flush(Nanos now);
   void start_compaction(Nanos now, Compaction compaction);
-  void move_trivially(const Compaction& compaction);
   MergeSpec merge_spec(const Compaction& compaction) const;
   std::size_t new_job(Job::Kind kind);
   void start_lanes(Nanos now, std::size_t index, std::uint32_t count);
@@ -61,6 +61,13 @@ class Background {
   void read_chunk(Nanos now, std::uint32_t id);
   void merge_chunk(Nanos now, std::uint32_t id, std::uint64_t pages);
   void write_chunk(Nanos now, std::uint32_t id);
+  void close_lane(Nanos now, std::uint32_t id);
+  void open_or_record(Nanos now, std::uint32_t id);
+  std::uint64_t index_pages(const File& file) const;
+  // What takes a time of its own for each file or job, and whether it is due: once in `grain` times, since a coarse
+  // simulation's times stand for so many times as long.
+  enum class Fixed : std::uint8_t { sync, open, record };
+  bool due(Fixed what) { return ++fixed_[static_cast<std::size_t>(what)] % spec_.grain == 0; }
   void finish(Nanos now, Job& job);
   void finish_flush(Nanos now, Job& job);
   void finish_compaction(Nanos now, Job& job);
@@ -80,6 +87,8 @@ class Background {
   std::deque<Immutable> immutable_;  // oldest first
   std::deque<Job> jobs_;             // slots are used again
   std::deque<Lane> lanes_;
+  fs::ExtentList manifest_;  // its last page, which each record rewrites
+  std::array<std::uint64_t, 3> fixed_{};
   std::uint32_t flushes_ = 0;
   std::uint32_t compactions_ = 0;
   std::uint32_t rollbacks_ = 0;

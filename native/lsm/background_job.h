@@ -1,7 +1,9 @@
 // A flush, a compaction or a rollback while it runs: lanes that read, compute and write in turns.
 //
 // As in RocksDB, a lane (the job itself, or one of its subcompactions) has one request at the drive at a time: it reads
-// ahead a chunk, merges it, writes when a chunk has gathered, and waits for each.
+// ahead a chunk, merges it, writes when a chunk has gathered or a file is complete, and waits for each. A complete file
+// is made durable before the next one begins. Then each output is opened (its index is read), one after another, and
+// the change of the tree is recorded in the manifest. A trivial move is only such a record.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +27,14 @@ struct Memtable {
 };
 
 struct Lane {
-  enum class Step : std::uint8_t { reading, merging, writing, syncing, done };
+  enum class Step : std::uint8_t { reading, merging, writing, syncing, opening, recording, committing, done };
   std::size_t job = 0;  // index of its job
   Step step = Step::done;
   std::uint64_t read_pages = 0;  // left
   std::uint64_t write_pages = 0;
+  std::size_t file = 0;          // index of the output that it writes
+  std::uint64_t file_pages = 0;  // left of it
+  bool unsynced = false;         // something of it is not durable yet
   double pages_out_of_page_in = 0;
   double gathered_pages = 0;      // merged, not yet written
   std::uint64_t chunk_pages = 0;  // of the read in flight
@@ -48,8 +53,8 @@ struct Job {
   std::uint64_t next_read = 0;
   double merge_ns = 0;           // in all
   std::uint64_t chunk_unit = 0;  // pages over which merge_ns is spread: read, or else written
-  std::vector<std::uint32_t> lanes;
   std::size_t lanes_left = 0;
+  std::size_t opened = 0;  // outputs
 };
 
 }  // namespace spillway::lsm

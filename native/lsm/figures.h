@@ -46,6 +46,7 @@ struct Figures {
   double spilled_bytes = 0;
   double rollback_bytes_written = 0;
   std::uint64_t flushes = 0;
+  std::uint64_t files_written = 0;  // by flushes, compactions and rollbacks
   std::uint64_t compactions = 0;
   std::uint64_t trivial_moves = 0;
   std::uint64_t intra_l0_compactions = 0;

@@ -35,11 +35,12 @@ std::uint32_t choose_grain(const Spec& spec, const device::Drive& drive) {
 Spec coarser(const Spec& spec, std::uint32_t grain) {
   const double g = grain;
   Spec coarse = spec;
+  coarse.grain = grain;
   TreeOptions& tree = coarse.tree;
   for (double* size : {&tree.write_buffer_size, &tree.target_file_size_base, &tree.max_bytes_for_level_base,
                        &tree.soft_pending_compaction_bytes_limit, &tree.hard_pending_compaction_bytes_limit,
                        &coarse.spill.capacity_bytes, &coarse.spill.generation_bytes, &coarse.load.keys,
-                       &coarse.load.operations, &coarse.sample_interval_s}) {
+                       &coarse.load.operations, &coarse.sample_interval_s, &coarse.host.log_dirty_bytes}) {
     *size /= g;
   }
   return coarse;

@@ -43,24 +43,20 @@ class Outputs {
     }
   }
 
-  // The sweep passes an end or a beginning of a grandparent, at which `overlapped_bytes` of grandparents lie behind.
-  void pass_boundary(double overlapped_bytes, std::size_t boundaries) {
-    if (!open_) {
-      passed_ = 0;
-      start_overlapped_ = overlapped_bytes;
-      return;
-    }
+  // The sweep passes an end or a beginning of a grandparent. `begun_bytes` of grandparents begin there or before.
+  void pass_boundary(double begun_bytes, std::size_t boundaries) {
+    if (!open_) return;
     const double size = entries_ * spec_.entry_bytes;
-    const double overlap = overlapped_bytes - start_overlapped_;
+    const double overlap = begun_bytes - ended_before_;  // as in RocksDB, the one that begins is part of it
     if (overlap + size > spec_.most_overlap_bytes) return end();
+    passed_ += boundaries;  // RocksDB counts those that it passes now, too
     if (spec_.align_to_grandparents) {
       const double threshold = 0.5 + std::min(0.05 * static_cast<double>(passed_), 0.4);
       if (size >= spec_.target_file_bytes * threshold) return end();
     }
-    passed_ += boundaries;
   }
 
-  void set_overlapped(double bytes) { overlapped_ = bytes; }
+  void set_ended(double bytes) { ended_ = bytes; }
 
   Files take() {
     if (open_) end();
@@ -75,7 +71,7 @@ class Outputs {
     file_->entries.assign(classes_, 0);
     entries_ = 0;
     passed_ = 0;
-    start_overlapped_ = overlapped_;
+    ended_before_ = ended_;
     const double mean = most_bytes_ / spec_.entry_bytes;
     // As many entries more or fewer as random keys scatter.
     limit_entries_ = mean > 1e15 ? mean : std::max(1.0, mean + std::sqrt(mean) * normal(random_));
@@ -98,9 +94,9 @@ class Outputs {
   bool open_ = false;
   double entries_ = 0;
   double limit_entries_ = 0;
-  std::size_t passed_ = 0;       // boundaries of grandparents within the open file
-  double overlapped_ = 0;        // bytes of grandparents that end before the sweep's place
-  double start_overlapped_ = 0;  // the same, where the open file begins
+  std::size_t passed_ = 0;   // boundaries of grandparents within the open file
+  double ended_ = 0;         // bytes of grandparents that end before the sweep's place
+  double ended_before_ = 0;  // the same, where the open file begins
 };
 
 struct Edge {
@@ -134,7 +130,8 @@ Files merge(const KeySpace& keys, const MergeSpec& spec, ssd::Random& random) {
   std::vector<const SortedFile*> active;
   std::vector<double> held;
   Entries entries(keys.classes());
-  double overlapped = 0;
+  double begun = 0;  // bytes of grandparents
+  double ended = 0;
   const std::vector<Edge> edges = edges_of(spec);
   for (std::size_t i = 0; i < edges.size();) {
     const double at = edges[i].at;
@@ -143,15 +140,15 @@ Files merge(const KeySpace& keys, const MergeSpec& spec, ssd::Random& random) {
       const Edge& edge = edges[i];
       if (edge.grandparent) {
         ++boundaries;
-        if (!edge.begins) overlapped += edge.file->bytes;
+        (edge.begins ? begun : ended) += edge.file->bytes;
       } else if (edge.begins) {
         active.push_back(edge.file);
       } else {
         std::erase(active, edge.file);
       }
     }
-    outputs.set_overlapped(overlapped);
-    if (boundaries > 0) outputs.pass_boundary(overlapped, boundaries);
+    outputs.set_ended(ended);
+    if (boundaries > 0) outputs.pass_boundary(begun, boundaries);
     if (i == edges.size() || active.empty()) continue;
     const double span = edges[i].at - at;
     for (std::size_t c = 0; c < entries.size(); ++c) {

@@ -17,7 +17,8 @@ Files Compaction::all() const {
 
 namespace {
 
-constexpr std::size_t kLeastForIntraL0 = 4;  // RocksDB's kMinFilesForIntraL0Compaction
+constexpr std::size_t kLeastForIntraL0 = 4;    // RocksDB's kMinFilesForIntraL0Compaction
+constexpr std::size_t kMostMovedTogether = 4;  // RocksDB's kMaxMultiTrivialMove
 
 // The oldest L0 file, and all that overlap it directly or through others.
 Files l0_inputs(const Files& l0) {
@@ -36,12 +37,12 @@ Files l0_inputs(const Files& l0) {
   return inputs;
 }
 
-// More files of the start level, if they add none of the output level and the whole stays small enough.
+// More files of the start level, if they add none of the output level. Without a limit of bytes, as RocksDB's
+// ignore_max_compaction_bytes_for_input has it by default.
 void expand(const Tree& tree, Compaction& compaction) {
   if (compaction.lower.empty() || compaction.start_level == 0) return;
   const auto fits = [&](const Files& wider) {
     return wider.size() > compaction.inputs.size() && !any_in_compaction(wider) &&
-           bytes_of(wider) + bytes_of(compaction.lower) < tree.options().max_compaction_bytes() &&
            tree.overlapping(compaction.output_level, range_of(wider)).size() == compaction.lower.size();
   };
   const KeyRange lower = range_of(compaction.lower);
@@ -59,11 +60,28 @@ void expand(const Tree& tree, Compaction& compaction) {
   if (fits(wider)) compaction.inputs = std::move(wider);
 }
 
+// The files that follow, as long as all of them move trivially and are few.
+void extend_move(const Tree& tree, Compaction& compaction) {
+  if (!compaction.lower.empty() || compaction.start_level == 0) return;
+  const Files& level = tree.level(compaction.start_level);
+  auto next = std::find(level.begin(), level.end(), compaction.inputs.front()) + 1;
+  double bytes = bytes_of(compaction.inputs);
+  for (; next != level.end() && compaction.inputs.size() < kMostMovedTogether; ++next) {
+    bytes += (*next)->bytes;
+    if ((*next)->in_compaction || bytes > tree.options().max_compaction_bytes()) return;
+    if (!tree.overlapping(compaction.output_level, {compaction.inputs.front()->low, (*next)->high}).empty()) return;
+    compaction.inputs.push_back(*next);
+  }
+}
+
 bool moves_trivially(const Tree& tree, const Compaction& compaction) {
-  if (!tree.options().trivial_moves || !compaction.lower.empty() || compaction.inputs.size() != 1) return false;
+  if (!tree.options().trivial_moves || !compaction.lower.empty()) return false;
+  if (compaction.start_level == 0 && compaction.inputs.size() != 1) return false;  // they overlap
   if (compaction.output_level + 1 >= tree.levels()) return true;
-  const double below = tree.overlapping_bytes(compaction.output_level + 1, range_of(compaction.inputs));
-  return below + bytes_of(compaction.inputs) <= tree.options().max_compaction_bytes();
+  return std::all_of(compaction.inputs.begin(), compaction.inputs.end(), [&](const File& file) {
+    const double below = tree.overlapping_bytes(compaction.output_level + 1, {file->low, file->high});
+    return below + file->bytes <= tree.options().max_compaction_bytes();
+  });
 }
 
 // Completes a compaction of `inputs`. Nothing if a file that it needs is in another one.
@@ -72,10 +90,14 @@ std::optional<Compaction> complete(const Tree& tree, Files inputs, std::size_t s
   compaction.inputs = std::move(inputs);
   compaction.start_level = start;
   compaction.output_level = output;
-  if (any_in_compaction(compaction.inputs)) return std::nullopt;
+  if (any_in_compaction(compaction.inputs) || tree.is_being_written(output, range_of(compaction.inputs))) {
+    return std::nullopt;
+  }
   compaction.lower = tree.overlapping(output, range_of(compaction.inputs));
   if (any_in_compaction(compaction.lower)) return std::nullopt;
+  extend_move(tree, compaction);
   expand(tree, compaction);
+  if (tree.is_being_written(output, range_of(compaction.all()))) return std::nullopt;
   compaction.trivial_move = moves_trivially(tree, compaction);
   return compaction;
 }

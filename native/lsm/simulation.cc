@@ -22,6 +22,9 @@ constexpr double kBlockEntryOverhead = kSequenceBytes + 4;
 constexpr double kLogRecordOverhead = 7 + 12 + 3;
 // Of a data block in the index, beside its key: handle, sequence number. Source: IndexBuilder, BlockHandle
 constexpr double kIndexEntryBytes = 24;
+// Of a memtable's arena. Sources: OptimizeForArena..., MemTable::ShouldFlushNow
+constexpr double kMostArenaBlock = 1048576;
+constexpr double kOverAllocation = 0.6;  // blocks
 
 constexpr Nanos kProgressEvery = 50'000'000;  // of virtual time
 
@@ -253,8 +256,19 @@ EntryBytes entry_bytes(const Spec& spec) {
   bytes.log = pair + kLogRecordOverhead;
   const double in_block = pair + kBlockEntryOverhead;
   const double a_block = std::max(1.0, spec.tree.block_size / in_block);  // entries
-  bytes.file = in_block + (spec.load.key_bytes + kIndexEntryBytes) / a_block + spec.tree.bits_per_key / 8;
+  bytes.file = in_block + index_entry_bytes(spec) / a_block + spec.tree.bits_per_key / 8;
   return bytes;
+}
+
+double index_entry_bytes(const Spec& spec) { return spec.load.key_bytes + kIndexEntryBytes; }
+
+// As MemTable::ShouldFlushNow with the default arena_block_size: the arena grows by blocks up to 0.6 of one beyond the
+// buffer's size, and the memtable is full when less than a quarter of the last block is left.
+double memtable_puts(const Spec& spec) {
+  const double size = spec.tree.write_buffer_size;
+  const double block = std::min(kMostArenaBlock, size / 8);
+  const double blocks = std::max(1.0, std::ceil(size / block + kOverAllocation - 1));
+  return std::max(1.0, (blocks - 0.25) * block / entry_bytes(spec).memtable);
 }
 
 Result<Figures> simulate(const Spec& spec, device::DriveModel& drive, device::DriveModel* query_drive,

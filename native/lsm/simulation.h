@@ -26,5 +26,9 @@ struct EntryBytes {
   double log = 0;
 };
 EntryBytes entry_bytes(const Spec& spec);
+// Of a data block in a file's index.
+double index_entry_bytes(const Spec& spec);
+// Puts that fill a memtable, as its arena's blocks do.
+double memtable_puts(const Spec& spec);
 
 }  // namespace spillway::lsm

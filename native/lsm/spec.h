@@ -62,16 +62,21 @@ struct SpillPolicy {
   double generation_bytes = 0;  // what comes back at a time; 0: an eighth of the capacity
 };
 
-// The processor's part. Threads beyond `cores` share them. The costs are guesses of the size that RocksDB 7.8 has on
-// one server core; docs/LSM.md says how far they are off.
+// The processor's part, and the page cache's. Threads beyond `cores` share them. The costs are guesses of the size that
+// RocksDB 7.8 has on one server core; scripts/lsm_host_costs.py measures those of a machine.
 struct HostCosts {
   double put_ns = 2500;         // one put by a writer, the log's record included. Source: guess
-  double merge_entry_ns = 350;  // one entry that a flush or a compaction reads. Source: guess
-  double merge_byte_ns = 0.25;  // and its bytes: copy, checksum. Source: guess
+  double put_byte_ns = 0;       // and its key's and value's bytes. Source: guess
+  double flush_entry_ns = 350;  // one entry that a flush writes. Source: guess, as of a compaction
+  double flush_byte_ns = 0.25;  // and its bytes: copy, checksum. Source: guess, as of a compaction
+  double merge_entry_ns = 350;  // one entry that a compaction reads. Source: guess
+  double merge_byte_ns = 0.25;  // and its bytes. Source: guess
   double get_ns = 3000;         // one query. Source: guess
   double probe_ns = 1500;       // each sorted run that it looks into. Source: guess
   double next_ns = 400;         // each pair that a scan passes. Source: guess
   double cores = 2;
+  // Most bytes of the log that wait in memory; the writer waits beyond. Source: fs/volume.h, dirty_bytes
+  double log_dirty_bytes = 64.0 * 1048576;
 };
 
 enum class KeyOrder : std::uint8_t { unique_random, sequential, uniform, zipfian };
@@ -103,6 +108,7 @@ struct Spec {
   std::vector<QuerySpec> queries;
   std::uint64_t seed = 1;
   double sample_interval_s = 0;  // 0: no samples
+  std::uint32_t grain = 1;       // of this specification: lsm/grain.h sets it
 };
 
 }  // namespace spillway::lsm

@@ -33,6 +33,8 @@ Tree::Tree(const TreeOptions& options)
 
 namespace {
 
+constexpr double kScoreScale = 10;  // of VersionStorageInfo::ComputeCompactionScore
+
 // The first file that ends after `low`. REQUIRES: files do not overlap and are in order
 Files::const_iterator first_after(const Files& files, double low) {
   return std::partition_point(files.begin(), files.end(), [low](const File& file) { return file->high <= low; });
@@ -83,6 +85,20 @@ void Tree::replace(const Files& inputs, const Files& outputs, std::size_t output
     into.insert(into.begin() + (at - into.begin()), outputs.begin(), outputs.end());
   }
   if (options_.level_compaction_dynamic_level_bytes) set_targets();
+}
+
+void Tree::end_writing(std::size_t index, KeyRange range) {
+  const auto at = std::find_if(written_.begin(), written_.end(), [&](const auto& one) {
+    return one.first == index && one.second.low == range.low && one.second.high == range.high;
+  });
+  assert(at != written_.end());
+  written_.erase(at);
+}
+
+bool Tree::is_being_written(std::size_t index, KeyRange range) const {
+  return std::any_of(written_.begin(), written_.end(), [&](const auto& one) {
+    return one.first == index && one.second.low < range.high && range.low < one.second.high;
+  });
 }
 
 void Tree::set_targets() {
@@ -142,18 +158,36 @@ double Tree::score(std::size_t index) const {
     idle_bytes += file->bytes;
     ++idle_files;
   }
-  if (index > 0) return idle_bytes / targets_[index];
+  const bool dynamic = options_.level_compaction_dynamic_level_bytes && options_.shape == Shape::leveled;
+  if (index > 0) {
+    const double target = targets_[index];
+    if (!dynamic || idle_bytes < target) return idle_bytes / target;
+    return idle_bytes / (target + coming_down(index)) * kScoreScale;
+  }
   const double by_files = static_cast<double>(idle_files) / options_.level0_file_num_compaction_trigger;
   if (options_.shape != Shape::leveled) return by_files;
   // Large L0 files (of L0 to L0 compactions) count by their size, too.
-  return std::max(by_files, idle_bytes / options_.max_bytes_for_level_base);
+  if (!dynamic) return std::max(by_files, idle_bytes / options_.max_bytes_for_level_base);
+  double score = by_files;
+  if (idle_bytes >= options_.max_bytes_for_level_base) score = std::max(score, 1.01);
+  const double base_target = targets_[base_level_];
+  if (idle_bytes > base_target) score = std::max(score, idle_bytes / std::max(bytes(base_level_), base_target));
+  return score > 1 ? score * kScoreScale : score;
+}
+
+// What levels above have too much, and L0 has: with dynamic targets a level to which much will come is compacted later.
+double Tree::coming_down(std::size_t index) const {
+  double sum = bytes(0);
+  for (std::size_t l = 1; l < index; ++l) sum += std::max(0.0, bytes(l) - targets_[l]);
+  return sum;
 }
 
 double Tree::pending_compaction_bytes() const {
   if (options_.shape == Shape::universal) return 0;
   double estimate = 0;
   double to_next = 0;
-  if (levels_[0].size() >= options_.level0_file_num_compaction_trigger) {
+  if (levels_[0].size() >= options_.level0_file_num_compaction_trigger ||
+      (bytes(0) > 0 && bytes(0) >= options_.max_bytes_for_level_base)) {
     to_next = bytes(0);
     estimate = to_next;
   }

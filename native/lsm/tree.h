@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "fs/extents.h"
@@ -68,17 +69,26 @@ class Tree {
   // The bytes that must be rewritten until every level is within its target (EstimateCompactionBytesNeeded).
   double pending_compaction_bytes() const;
 
+  // A compaction writes into a level while it runs: no other one may write there into the same range, with or without
+  // files of the level in it.
+  void begin_writing(std::size_t index, KeyRange range) { written_.emplace_back(index, range); }
+  // REQUIRES: begin_writing() with the same arguments
+  void end_writing(std::size_t index, KeyRange range);
+  bool is_being_written(std::size_t index, KeyRange range) const;
+
   const TreeOptions& options() const { return options_; }
 
  private:
   void set_targets();
   void set_dynamic_targets();
+  double coming_down(std::size_t index) const;
 
   TreeOptions options_;
   std::vector<Files> levels_;
   std::vector<double> level_bytes_;  // sums over levels_
   std::vector<double> targets_;      // by level; of L0: not used
   std::size_t base_level_ = 1;
+  std::vector<std::pair<std::size_t, KeyRange>> written_;  // by running compactions: level and range
 };
 
 }  // namespace spillway::lsm

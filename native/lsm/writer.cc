@@ -23,12 +23,20 @@ Writer::Writer(const Spec& spec, const KeySpace& keys, DriveFiles& files, Agenda
       background_(background),
       figures_(figures),
       entry_(entry_bytes(spec)),
-      memtable_puts_(std::max(1.0, spec.tree.write_buffer_size / entry_.memtable)) {}
+      memtable_puts_(memtable_puts(spec)) {
+  log_.most_pending_bytes = std::max(kLogChunkBytes, spec.host.log_dirty_bytes);
+  for (Owner owner = 0; owner < kLogRequests; ++owner) log_.free.push_back(owner);
+  spill_log_.most_pending_bytes = kLogChunkBytes;
+  spill_log_.free = {kSpillOwner};
+}
 
 void Writer::start(Nanos now) {
   since_ = now;
-  processor_.enter();
   plan(now);
+}
+
+double Writer::put_ns() const {
+  return spec_.host.put_ns + spec_.host.put_byte_ns * (spec_.load.key_bytes + spec_.load.value_bytes);
 }
 
 double Writer::spilled_bytes() const {
@@ -43,13 +51,11 @@ bool Writer::diverts() const {
 
 double Writer::rate() const {
   if (finished_) return 0;
-  const double most = 1 / (spec_.host.put_ns * processor_.slowdown());
-  double rate = most;
+  double rate = 1 / (put_ns() * processor_.slowdown());
   if (diverting_) {
-    if (spill_log_.in_flight && spill_log_.pending_bytes >= kLogChunkBytes - kAlmost) return 0;
+    if (spill_log_.full()) return 0;
   } else {
-    if (stall_.stopped) return 0;
-    if (log_.in_flight && log_.pending_bytes >= kLogChunkBytes - kAlmost) return 0;
+    if (stall_.stopped || (spec_.tree.wal && log_.full())) return 0;
     const double user_bytes = spec_.load.key_bytes + spec_.load.value_bytes;
     if (stall_.delayed) rate = std::min(rate, stall_.rate_bytes_s / 1e9 / user_bytes);
   }
@@ -78,16 +84,20 @@ void Writer::advance(Nanos now) {
 // Sets the rate, and an agenda item for when something has to be done.
 void Writer::plan(Nanos now) {
   diverting_ = diverts();
+  processor_.leave(load_);
+  processor_.enter();
   rate_ = rate();
+  load_ = std::min(1.0, rate_ * put_ns() * processor_.slowdown());
+  processor_.leave(1 - load_);
   count_wait(now);
   ++plan_;
   if (rate_ <= 0) return;
   double puts = spec_.load.operations - operations_;
   if (diverting_) {
-    puts = std::min(puts, (kLogChunkBytes - spill_log_.pending_bytes) / entry_.log);
+    puts = std::min(puts, until_log_acts(spill_log_) / entry_.log);
   } else {
     puts = std::min(puts, memtable_puts_ - puts_);
-    if (spec_.tree.wal) puts = std::min(puts, (kLogChunkBytes - log_.pending_bytes) / entry_.log);
+    if (spec_.tree.wal) puts = std::min(puts, until_log_acts(log_) / entry_.log);
   }
   double ns = std::max(0.0, puts) / rate_;
   if (spec_.load.rate_ops_s) {
@@ -118,18 +128,30 @@ void Writer::set_stall(Nanos now, const StallState& stall) {
   plan(now);
 }
 
-bool Writer::write_log(Nanos now, Log& log, fs::ExtentList& place, Owner owner, bool rest) {
-  if (log.in_flight || (!rest && log.pending_bytes < kLogChunkBytes - entry_.log)) return true;
-  const std::uint64_t pages = files_.pages_for(log.pending_bytes);
-  if (pages == 0) return true;
-  const std::uint64_t before = place.pages();
-  if (!files_.append(place, pages)) return false;
-  files_.write(now, place.slice(before, pages), owner == kLogOwner ? device::Cause::wal : device::Cause::spill, owner);
-  const auto bytes = static_cast<double>(pages * files_.page_bytes());
-  (owner == kLogOwner ? figures_.wal_bytes : figures_.spilled_bytes) += bytes;
-  log.pending_bytes = 0;
-  log.in_flight = true;
+// Until a request may be sent, or until the writer must wait for one.
+double Writer::until_log_acts(const Log& log) const {
+  return (log.free.empty() ? log.most_pending_bytes : kLogChunkBytes) - log.pending_bytes;
+}
+
+// Sends what has gathered, by the megabyte.
+bool Writer::write_log(Nanos now, Log& log, fs::ExtentList& place) {
+  while (!log.free.empty() && log.pending_bytes >= kLogChunkBytes - entry_.log) {
+    const std::uint64_t pages = files_.pages_for(std::min(log.pending_bytes, kLogChunkBytes));
+    const std::uint64_t before = place.pages();
+    if (!files_.append(place, pages)) return false;
+    const Owner owner = log.free.back();
+    log.free.pop_back();
+    const bool spills = owner == kSpillOwner;
+    files_.write(now, place.slice(before, pages), spills ? device::Cause::spill : device::Cause::wal, owner);
+    const auto bytes = static_cast<double>(pages * files_.page_bytes());
+    (spills ? figures_.spilled_bytes : figures_.wal_bytes) += bytes;
+    log.pending_bytes = std::max(0.0, log.pending_bytes - bytes);
+  }
   return true;
+}
+
+bool Writer::write_logs(Nanos now) {
+  return write_log(now, log_, log_place_) && write_log(now, spill_log_, open_.place);
 }
 
 bool Writer::end_memtable() {
@@ -152,15 +174,13 @@ bool Writer::timer(Nanos now, std::uint64_t id) {
   if (id != plan_ || finished_) return false;
   advance(now);
   bool changed = false;
-  drive_is_full_ = drive_is_full_ || !write_log(now, log_, log_place_, kLogOwner, false) ||
-                   !write_log(now, spill_log_, open_.place, kSpillOwner, false);
+  drive_is_full_ = drive_is_full_ || !write_logs(now);
   const double generation =
       spec_.spill.generation_bytes > 0 ? spec_.spill.generation_bytes : spec_.spill.capacity_bytes / 8;
   if (diverting_ && open_.puts * entry_.log >= generation) generations_.push_back(std::exchange(open_, {}));
   if (puts_ >= memtable_puts_ - 1) changed = end_memtable();
   if (operations_ >= spec_.load.operations - kAlmost) {
     finished_ = true;
-    processor_.leave();
     changed = true;
   }
   plan(now);
@@ -168,11 +188,10 @@ bool Writer::timer(Nanos now, std::uint64_t id) {
 }
 
 void Writer::written(Nanos now, Owner owner) {
-  (owner == kLogOwner ? log_ : spill_log_).in_flight = false;
+  (owner == kSpillOwner ? spill_log_ : log_).free.push_back(owner);
   if (finished_) return;
   advance(now);
-  drive_is_full_ = drive_is_full_ || !write_log(now, log_, log_place_, kLogOwner, false) ||
-                   !write_log(now, spill_log_, open_.place, kSpillOwner, false);
+  drive_is_full_ = drive_is_full_ || !write_logs(now);
   plan(now);
 }
 
@@ -182,7 +201,7 @@ void Writer::roll_back(Nanos now, const StallState& stall, bool all) {
   const bool has_room = !stall.stopped && !stall.delayed && l0 <= spec_.tree.level0_file_num_compaction_trigger;
   if (!all && !has_room) return;
   if (generations_.empty()) {
-    if (spill_log_.in_flight || (diverting_ && !finished_)) return;
+    if (spill_log_.free.empty() || (diverting_ && !finished_)) return;
     drive_is_full_ = drive_is_full_ || !files_.append(open_.place, files_.pages_for(spill_log_.pending_bytes));
     spill_log_.pending_bytes = 0;
     generations_.push_back(std::exchange(open_, {}));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <vector>
 
 #include "lsm/agenda.h"
 #include "lsm/background.h"
@@ -39,10 +40,13 @@ class Writer {
     double puts = 0;
     fs::ExtentList place;
   };
-  // Bytes of a log that are not written yet, and whether a write of it is in flight.
+  // Bytes of a log that are not written yet, and the owners of its writes in flight.
   struct Log {
     double pending_bytes = 0;
-    bool in_flight = false;
+    std::vector<Owner> free;  // for further writes
+    double most_pending_bytes = 0;
+    bool full() const { return free.empty() && pending_bytes >= most_pending_bytes - kAlmostBytes; }
+    static constexpr double kAlmostBytes = 1e-6;  // what rounding may leave
   };
 
   void advance(Nanos now);
@@ -50,7 +54,10 @@ class Writer {
   double rate() const;  // puts per nanosecond
   bool diverts() const;
   double spilled_bytes() const;
-  bool write_log(Nanos now, Log& log, fs::ExtentList& place, Owner owner, bool rest);
+  double put_ns() const;
+  double until_log_acts(const Log& log) const;  // bytes
+  bool write_log(Nanos now, Log& log, fs::ExtentList& place);
+  bool write_logs(Nanos now);
   bool end_memtable();
   void count_wait(Nanos now);
 
@@ -73,6 +80,7 @@ class Writer {
   Generation open_;  // the generation that is written
   std::deque<Generation> generations_;
   double rate_ = 0;
+  double load_ = 0;  // of the processor
   bool diverting_ = false;
   Nanos since_ = 0;
   std::uint64_t plan_ = 0;  // id of the valid agenda item

@@ -27,7 +27,10 @@ SECTIONS = {
         *("universal.size_ratio", "universal.min_merge_width", "universal.max_size_amplification_percent"),
     ),
     "spill": ("capacity_bytes", "generation_bytes"),
-    "host": ("put_ns", "merge_entry_ns", "merge_byte_ns", "get_ns", "probe_ns", "next_ns", "cores"),
+    "host": (
+        *("put_ns", "put_byte_ns", "flush_entry_ns", "flush_byte_ns", "merge_entry_ns", "merge_byte_ns"),
+        *("get_ns", "probe_ns", "next_ns", "cores", "log_dirty_bytes"),
+    ),
     "load": (
         *("key_bytes", "value_bytes", "num", "operations", "distribution", "zipfian_constant", "rate_ops_s", "settle"),
     ),
@@ -36,7 +39,7 @@ SIZES = (
     *("tree.write_buffer_size", "tree.target_file_size_base", "tree.max_bytes_for_level_base"),
     *("tree.soft_pending_compaction_bytes_limit", "tree.hard_pending_compaction_bytes_limit"),
     *("tree.delayed_write_rate", "tree.block_size", "spill.capacity_bytes", "spill.generation_bytes"),
-    *("load.key_bytes", "load.value_bytes"),
+    *("load.key_bytes", "load.value_bytes", "host.log_dirty_bytes"),
 )
 
 

@@ -227,6 +227,26 @@ TEST_P(EngineTest, ObservesRocksdbsState) {
   EXPECT_TRUE(engine.wait_for_compaction(kNeverStopped));  // also if nothing compacts
 }
 
+// Bytes and files of each level, and what flushes and compactions took, are those of the run's own files.
+TEST_P(EngineTest, CountsTheLevels) {
+  Engine& engine = open({{"level0_file_num_compaction_trigger", "4"}});
+  for (int round = 0; round < 6; ++round) {
+    for (int i = 0; i < 200; ++i) ASSERT_TRUE(engine.put(key_of(i), std::string(1000, 'x')));
+    ASSERT_TRUE(engine.flush());
+    ASSERT_TRUE(engine.wait_for_compaction(kNeverStopped));
+  }
+  const auto figures = engine.statistics();
+  EXPECT_EQ(figures.at("rocksdb.level0.files"), engine.observe().gauge("l0_files"));
+  const std::uint64_t bytes = figures.at("rocksdb.level0.bytes") + figures.at("rocksdb.level1.bytes");
+  EXPECT_EQ(bytes, engine.observe().gauge("live_bytes"));
+  EXPECT_EQ(figures.at("rocksdb.level0.jobs"), 6U);  // flushes
+  EXPECT_GE(figures.at("rocksdb.level1.jobs"), 1U);
+  const double flushed = 6.0 * 200 * 1000;
+  EXPECT_NEAR(static_cast<double>(figures.at("rocksdb.level0.written.bytes")), flushed, 0.2 * flushed);
+  EXPECT_GT(figures.at("rocksdb.level0.cpu.micros"), 0U);
+  EXPECT_GE(figures.at("rocksdb.level0.micros") * 1.1 + 1000, figures.at("rocksdb.level0.cpu.micros"));
+}
+
 // The layouts of plans/layouts.toml have the properties of their names: how many sorted runs each leaves of the same
 // writes.
 TEST_P(EngineTest, LaysOutItsTreeByItsOptions) {

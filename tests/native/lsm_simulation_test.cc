@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "device/preset/preset.h"
+#include "lsm/agenda.h"
 #include "lsm/grain.h"
 #include "lsm/simulation.h"
 #include "lsm/stall.h"
@@ -77,6 +78,61 @@ TEST(LsmSimulation, BytesAddUp) {
       }
     }
   }
+}
+
+// A table is made durable before the next one begins, then opened, and each change of the tree is recorded durably.
+TEST(LsmSimulation, EveryFileAndEveryChangeIsMadeDurable) {
+  Spec spec = small_spec();
+  spec.load.order = KeyOrder::unique_random;
+  spec.tree.wal = false;
+  const Figures figures = run(spec);
+  const auto records = figures.flushes + figures.compactions + figures.trivial_moves;
+  const double bytes = figures.flush_bytes + figures.compaction_bytes_written;
+  EXPECT_GT(figures.trivial_moves, 0U);
+  EXPECT_EQ(figures.drive.host_flushes, records + figures.files_written);
+  EXPECT_GE(static_cast<double>(figures.files_written), bytes / (2.1 * spec.tree.target_file_size_base));
+  const double read = static_cast<double>(figures.drive.host_bytes_read) - figures.compaction_bytes_read;
+  EXPECT_GE(read, static_cast<double>(figures.files_written) * 4096);
+  EXPECT_LE(read, 0.1 * bytes);
+}
+
+// Written bytes of the log wait in memory, and the writer waits for the drive only when they are too many.
+TEST(LsmSimulation, ALogThatFitsMemoryDoesNotHoldTheWriterUp) {
+  Spec spec = small_spec();
+  spec.tree.write_buffer_size = 1e9;
+  spec.load.operations = 50'000;
+  device::Drive slow = small_drive();
+  slow.config.timing.program_ns = {40'000'000};
+  const double alone = spec.load.operations * spec.host.put_ns / 1e9;
+  EXPECT_NEAR(run(spec, slow).load_seconds, alone, 0.01 * alone);
+  spec.host.log_dirty_bytes = 0;
+  EXPECT_GT(run(spec, slow).load_seconds, 2 * alone);
+}
+
+TEST(LsmSimulation, PutsCostTheirBytes) {
+  Spec spec = small_spec();
+  spec.tree.write_buffer_size = 1e9;
+  spec.load.operations = 10'000;
+  spec.host.put_byte_ns = 3;
+  EXPECT_NEAR(run(spec).load_seconds, 10'000 * (spec.host.put_ns + 3 * 1016) / 1e9, 1e-3);
+}
+
+// Of RocksDB's arena: eight blocks of an eighth each, and it is full when less than a quarter of a block is left.
+TEST(LsmSimulation, AMemtableIsFullBeforeItsBufferIs) {
+  Spec spec = small_spec();
+  EXPECT_NEAR(memtable_puts(spec) * entry_bytes(spec).memtable, (1 - 1.0 / 32) * spec.tree.write_buffer_size, 1);
+  spec.tree.write_buffer_size = 64 << 20;  // blocks of 1 MiB
+  EXPECT_NEAR(memtable_puts(spec) * entry_bytes(spec).memtable, 63.75 * 1048576, 1);
+}
+
+TEST(LsmProcessor, ThreadsThatWaitAreAPartOfTheLoad) {
+  Processor processor(1);
+  processor.enter();
+  EXPECT_EQ(processor.slowdown(), 1);
+  processor.enter(0.5);
+  EXPECT_EQ(processor.slowdown(), 1.5);
+  processor.leave();
+  EXPECT_EQ(processor.slowdown(), 1);
 }
 
 TEST(LsmSimulation, TheSameSeedGivesTheSameFigures) {

@@ -121,6 +121,64 @@ TEST(LsmMerge, EndsFilesWhereGrandparentsEnd) {
   }
 }
 
+// RocksDB's threshold counts the boundaries that are passed just now: an end and a beginning make it 60 %.
+TEST(LsmMerge, EndsAFileEarlyFromSixTenthsOfItsTargetOn) {
+  const KeySpace keys(load_of(KeyOrder::unique_random, 100'000));
+  const auto first_end = [&](double boundary) {
+    ssd::Random random(1);
+    MergeSpec spec;
+    spec.inputs = {file(0, 1, 1000)};
+    spec.grandparents = {file(0, boundary, 10), file(boundary, 1, 10)};
+    spec.target_file_bytes = 1000 * kEntry;
+    spec.most_overlap_bytes = 1e9;
+    spec.entry_bytes = kEntry;
+    spec.align_to_grandparents = true;
+    return merge(keys, spec, random).front()->high;
+  };
+  EXPECT_NEAR(first_end(0.62), 0.62, 1e-9);
+  EXPECT_GT(first_end(0.58), 0.62);
+}
+
+// A file is cut before it would overlap more of the level below than a compaction may take, that level's next file
+// included.
+TEST(LsmMerge, CutsBeforeAFileBelowThatWouldBeTooMuch) {
+  const KeySpace keys(load_of(KeyOrder::unique_random, 100'000));
+  ssd::Random random(1);
+  MergeSpec spec;
+  spec.inputs = {file(0, 1, 100)};
+  spec.grandparents = {file(0, 0.2, 300), file(0.2, 0.4, 300), file(0.4, 1, 600)};
+  spec.target_file_bytes = 1e9;
+  spec.most_overlap_bytes = 700 * kEntry;
+  spec.entry_bytes = kEntry;
+  EXPECT_NEAR(merge(keys, spec, random).front()->high, 0.4, 1e-9);
+}
+
+// As RocksDB's estimate: L0 counts from its number of files or its bytes on.
+TEST(LsmTree, ALargeL0IsPendingWithFewFiles) {
+  Tree tree(small_options());
+  tree.add_newest(file(0, 1, 600));
+  EXPECT_EQ(tree.pending_compaction_bytes(), 0);
+  tree.add_newest(file(0, 1, 400));
+  EXPECT_EQ(tree.pending_compaction_bytes(), 1000 * kEntry);
+}
+
+// With dynamic targets, a level is less urgent the more will come down to it (RocksDB 7.8).
+TEST(LsmTree, WhatComesDownMakesADynamicLevelWait) {
+  TreeOptions options = small_options();
+  options.level_compaction_dynamic_level_bytes = true;
+  options.fanout = 4;
+  Tree tree(options);
+  put_in_level(tree, 3, {file(0, 1, 14'000)});
+  put_in_level(tree, 2, {file(0, 1, 5000)});
+  const std::size_t base = tree.base_level();
+  ASSERT_LE(base, 2U);
+  const double alone = tree.score(2);
+  EXPECT_GT(alone, 10);  // from 1 on, scores are ten times as large
+  for (int i = 0; i < 4; ++i) tree.add_newest(file(0, 1, 2000));
+  EXPECT_LT(tree.score(2), alone);
+  EXPECT_GT(tree.score(0), 10);
+}
+
 TEST(LsmTree, FindsWhatOverlaps) {
   Tree tree(small_options());
   put_in_level(tree, 1, {file(0, 0.2, 10), file(0.2, 0.4, 10), file(0.5, 0.9, 10)});
@@ -161,7 +219,7 @@ TEST(LsmPicker, ChoosesTheFileWithTheLeastOverlap) {
   by_size.compaction_pri = CompactionPri::by_compensated_size;
   Tree other(by_size);
   put_in_level(other, 1, {file(0, 0.3, 500), file(0.3, 0.6, 900), file(0.6, 1, 500)});
-  put_in_level(other, 2, {file(0, 1, 900)});
+  put_in_level(other, 2, {file(0, 0.3, 900), file(0.3, 0.6, 900), file(0.6, 1, 900)});
   EXPECT_EQ(pick_compaction(other)->inputs.front()->low, 0.3);
 }
 
@@ -174,7 +232,47 @@ TEST(LsmPicker, MovesWhatOverlapsNothing) {
   EXPECT_EQ(compaction->inputs.front()->low, 0);  // the oldest
 }
 
-// Nothing is in two compactions at once, whatever runs.
+// As RocksDB's kMaxMultiTrivialMove.
+TEST(LsmPicker, MovesAtMostFourNeighboursTogether) {
+  const auto moved = [](const Files& below) {
+    Tree tree(small_options());
+    Files level;
+    for (int i = 0; i < 8; ++i) level.push_back(file(i / 8.0, (i + 1) / 8.0, 150));
+    put_in_level(tree, 1, level);
+    put_in_level(tree, 2, below);
+    const auto compaction = pick_compaction(tree);
+    return compaction && compaction->trivial_move ? compaction->inputs.size() : 0;
+  };
+  EXPECT_EQ(moved({}), 4U);
+  EXPECT_EQ(moved({file(0.3, 1, 100)}), 2U);  // those that overlap nothing
+}
+
+// RocksDB ignores max_compaction_bytes for inputs that add nothing of the output level.
+TEST(LsmPicker, TakesMoreInputsWhereTheyAddNone) {
+  Tree tree(small_options());
+  put_in_level(tree, 1, {file(0, 0.3, 500), file(0.3, 0.6, 900), file(0.6, 1, 500)});
+  put_in_level(tree, 2, {file(0, 1, 9000)});
+  const auto compaction = pick_compaction(tree);
+  ASSERT_TRUE(compaction);
+  EXPECT_EQ(compaction->inputs.size(), 3U);
+  EXPECT_EQ(compaction->lower.size(), 1U);
+}
+
+// Where no file of the output level lies, two compactions could write into the same range.
+TEST(LsmPicker, WritesNothingIntoARangeThatIsBeingWritten) {
+  Tree tree(small_options());
+  put_in_level(tree, 1, {file(0.2, 0.8, 2000)});
+  EXPECT_TRUE(pick_compaction(tree));
+  tree.begin_writing(2, {0.7, 0.9});
+  EXPECT_FALSE(pick_compaction(tree));
+  tree.begin_writing(3, {0, 1});  // of another level
+  tree.end_writing(2, {0.7, 0.9});
+  EXPECT_TRUE(pick_compaction(tree));
+  tree.begin_writing(2, {0.8, 0.9});  // it begins where the file ends
+  EXPECT_TRUE(pick_compaction(tree));
+}
+
+// Nothing is in two compactions at once, and no range of a level is written by two, whatever runs.
 TEST(LsmPicker, NeverTakesAFileTwice) {
   ssd::Random random(3);
   for (int round = 0; round < 200; ++round) {
@@ -195,6 +293,10 @@ TEST(LsmPicker, NeverTakesAFileTwice) {
         ASSERT_FALSE(one->in_compaction);
         one->in_compaction = true;
       }
+      if (compaction->output_level == 0) continue;
+      const KeyRange range = range_of(compaction->all());
+      ASSERT_FALSE(tree.is_being_written(compaction->output_level, range));
+      tree.begin_writing(compaction->output_level, range);
     }
   }
 }

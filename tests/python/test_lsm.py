@@ -1,6 +1,7 @@
 """`spillway lsm simulate` and spillway.lsm: requests, refusals, figures that add up, files touched per compaction."""
 
 import csv
+import json
 from pathlib import Path
 from typing import Any
 
@@ -107,12 +108,22 @@ def test_the_command_prints_a_table_and_writes_its_course(invoke: Invoke, tmp_pa
     assert len(rows) > 2 and {"t_s", "operations", "l0_files", "stopped"} <= set(rows[0])
 
 
+def test_host_costs_of_a_file_are_used(invoke: Invoke, tmp_path: Path) -> None:
+    costs = tmp_path / "host.json"
+    costs.write_text(json.dumps({"put_ns": 1_000_000}))
+    words = ["lsm", "simulate", "--preset", "nvmevirt-970pro", "--num", "1000", "--json"]
+    rate = json.loads(invoke(*words, "--host", costs).out)["ops_s"]
+    assert rate == pytest.approx(1000, rel=0.01)
+    assert json.loads(invoke(*words, "--host", costs, "--set", "host.put_ns=500000").out)["ops_s"] > 1.9 * rate
+
+
 def test_the_commands_bad_input_is_one_sentence(invoke: Invoke, tmp_path: Path) -> None:
     for words, sentence in (
         (("--data", "1GB", "--num", "5"), "--data and --num both"),
         (("--preset", "no-such-drive"), "no-such-drive"),
         (("--samples", tmp_path / "no" / "course.csv", "--num", "1000"), "cannot be written"),
         (("--fill", "lots"), "--fill is 'lots'"),
+        (("--host", tmp_path / "none.json"), "none.json cannot be read"),
     ):
         refused = invoke("lsm", "simulate", *words)
         assert refused.code == 2 and sentence in refused.err and len(refused.err.splitlines()) <= 2, refused.err

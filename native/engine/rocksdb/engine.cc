@@ -19,6 +19,7 @@
 #include "engine/engine_kind.h"
 #include "engine/rocksdb/full_drive_listener.h"
 #include "engine/rocksdb/info_log.h"
+#include "engine/rocksdb/level_statistics.h"
 #include "engine/rocksdb/options.h"
 #include "engine/rocksdb/policy.h"
 #include "engine/rocksdb/stall_listener.h"
@@ -185,6 +186,7 @@ class RocksdbEngine final : public Engine {
   std::map<std::string, std::uint64_t> statistics() override {
     std::map<std::string, std::uint64_t> tickers;
     for (const auto& [ticker, name] : rocksdb::TickersNameMap) tickers[name] = statistics_->getTickerCount(ticker);
+    if (db_) add_level_statistics(*db_, tickers);
     policy_->add_statistics(tickers);
     return tickers;
   }

@@ -110,12 +110,16 @@ Status read_spill(const Json& json, lsm::SpillPolicy& spill) {
 Status read_host(const Json& json, lsm::HostCosts& host) {
   Fields fields(json, "host");
   host.put_ns = fields.number("put_ns", host.put_ns, 1, 1e12);
+  host.put_byte_ns = fields.number("put_byte_ns", host.put_byte_ns, 0, 1e9);
+  host.flush_entry_ns = fields.number("flush_entry_ns", host.flush_entry_ns, 0, 1e12);
+  host.flush_byte_ns = fields.number("flush_byte_ns", host.flush_byte_ns, 0, 1e9);
   host.merge_entry_ns = fields.number("merge_entry_ns", host.merge_entry_ns, 0, 1e12);
   host.merge_byte_ns = fields.number("merge_byte_ns", host.merge_byte_ns, 0, 1e9);
   host.get_ns = fields.number("get_ns", host.get_ns, 0, 1e12);
   host.probe_ns = fields.number("probe_ns", host.probe_ns, 0, 1e12);
   host.next_ns = fields.number("next_ns", host.next_ns, 0, 1e12);
   host.cores = fields.number("cores", host.cores, 0.01, 100'000);
+  host.log_dirty_bytes = fields.number("log_dirty_bytes", host.log_dirty_bytes, 0, kMostBytes);
   return fields.finish();
 }
 

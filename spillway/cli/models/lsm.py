@@ -10,7 +10,7 @@ from rich.table import Table
 from spillway.cli.printing import err, figures, latency_words, number, out, plain_table, print_json
 from spillway.cli.progress import progress_bars
 from spillway.errors import Interrupted, SpillwayError
-from spillway.lsm import DISTRIBUTIONS, SHAPES, lsm_request, ratios, simulate
+from spillway.lsm import DISTRIBUTIONS, SHAPES, lsm_request, ratios, read_host_costs, simulate
 from spillway.quantity import human_bytes, parse_share, parse_size
 from spillway.ssd.simulate import DriveChoice, drive_request
 
@@ -45,6 +45,7 @@ def lsm() -> None:
 @click.option("--threads", type=click.IntRange(1), help="Compaction threads  [default: 1]")
 @click.option("--subcompactions", type=click.IntRange(1), help="max_subcompactions  [default: 1]")
 @click.option("--spill", metavar="SIZE", help="A spill store of this capacity takes the writes of stalls.")
+@click.option("--host", type=click.Path(path_type=Path), help="The processor's costs, of scripts/lsm_host_costs.py.")
 @click.option("--query", "queries", multiple=True, metavar="WORKLOAD[:THREADS[:OPS]]", help="readrandom or seekrandom.")
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any other key, such as tree.discard=false."
@@ -119,6 +120,7 @@ def _request(options: Document, sampled: bool) -> Document:
         tree__compaction_threads=options["threads"],
         tree__max_subcompactions=options["subcompactions"],
         spill__capacity_bytes=options["spill"],
+        **(read_host_costs(options["host"]) if options["host"] else {}),
     )
 
 

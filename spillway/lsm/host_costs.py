@@ -1,0 +1,97 @@
+"""What RocksDB costs a host's processor, from loads that separate the costs; files of such costs for the simulator.
+
+A cost of an entry and a cost of a byte are the line through what entries of two or more sizes cost. Only the
+processor's time of a flush and of a compaction counts, as RocksDB's threads count it, so the drive's speed does not
+matter. A put is timed by the clock, while nothing else runs.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spillway.errors import SpillwayError
+from spillway.lsm.simulate import SECTIONS
+from spillway.quantity import nearest
+
+
+@dataclass(frozen=True)
+class EntryCosts:
+    """What one entry of a size costs, in nanoseconds."""
+
+    pair_bytes: float  # key and value
+    file_bytes: float  # that it takes of a sorted file
+    put_ns: float
+    flush_ns: float
+    merge_ns: float
+
+
+def entry_costs(puts: dict[str, Any], merges: dict[str, Any], pair_bytes: float) -> EntryCosts:
+    """From the results (result.json) of two loads of pairs of this size: one whose memtable is never full, and one
+    whose flushes and compactions are counted by level. Raises SpillwayError."""
+    counted = merges["engine_statistics"]
+    levels = [
+        int(name.split(".")[1][5:]) for name in counted if name.startswith("rocksdb.level") and name.endswith(".jobs")
+    ]
+    if not {0, 1} <= set(levels):
+        raise SpillwayError("The run has no figures of its levels; record it again with this version.")
+    operations = merges["operations"]
+    file_bytes = counted["rocksdb.level0.written.bytes"] / operations
+    deeper = [level for level in levels if level > 0]
+    read = sum(counted[f"rocksdb.level{level}.read.bytes"] for level in deeper)
+    if not read or not operations:
+        raise SpillwayError("The run has compacted nothing; give it more operations.")
+    merge_us = sum(counted[f"rocksdb.level{level}.cpu.micros"] for level in deeper)
+    return EntryCosts(
+        pair_bytes=pair_bytes,
+        file_bytes=file_bytes,
+        put_ns=puts["duration_s"] / puts["operations"] * 1e9,
+        flush_ns=counted["rocksdb.level0.cpu.micros"] * 1e3 / operations,
+        merge_ns=merge_us * 1e3 / (read / file_bytes),
+    )
+
+
+def host_costs(entries: Sequence[EntryCosts], cores: float) -> dict[str, float]:
+    """The simulator's host costs. REQUIRES: two or more sizes."""
+    costs: dict[str, float] = {"cores": cores}
+    lines: tuple[tuple[str, Callable[[EntryCosts], float], Callable[[EntryCosts], float]], ...] = (
+        ("put", lambda one: one.pair_bytes, lambda one: one.put_ns),
+        ("flush", lambda one: one.file_bytes, lambda one: one.flush_ns),
+        ("merge", lambda one: one.file_bytes, lambda one: one.merge_ns),
+    )
+    for name, size, cost in lines:
+        entry, byte = _line([size(one) for one in entries], [cost(one) for one in entries])
+        costs["put_ns" if name == "put" else f"{name}_entry_ns"] = entry
+        costs[f"{name}_byte_ns"] = byte
+    return costs
+
+
+def _line(sizes: list[float], costs: list[float]) -> tuple[float, float]:
+    """A cost for each and for each byte; neither below zero."""
+    slope, intercept = (float(value) for value in np.polyfit(sizes, costs, 1))
+    if slope < 0:
+        return float(np.mean(costs)), 0.0
+    if intercept < 0:
+        return 0.0, float(np.dot(sizes, costs) / np.dot(sizes, sizes))
+    return intercept, slope
+
+
+def read_host_costs(path: Path) -> dict[str, Any]:
+    """Keyword arguments of `lsm_request` from a file of host costs (JSON). Raises SpillwayError."""
+    try:
+        costs = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SpillwayError(f"{path} cannot be read: {error.strerror}.") from None
+    except ValueError:
+        raise SpillwayError(f"{path} is not JSON.") from None
+    if not isinstance(costs, dict):
+        raise SpillwayError(f'{path} is not an object of costs, such as {{"put_ns": 2500}}.')
+    for key, value in costs.items():
+        if key not in SECTIONS["host"]:
+            raise SpillwayError(f"{path}: there is no cost {key!r}{nearest(key, SECTIONS['host'])}")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise SpillwayError(f"{path}: {key} is {value!r}, which is not a number.")
+    return {f"host__{key}": value for key, value in costs.items()}
