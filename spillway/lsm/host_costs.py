@@ -1,8 +1,8 @@
 """What RocksDB costs a host's processor, from loads that separate the costs; files of such costs for the simulator.
 
 A cost of an entry and a cost of a byte are the line through what entries of two or more sizes cost. Only the
-processor's time of a flush and of a compaction counts, as RocksDB's threads count it, so the drive's speed does not
-matter. A put is timed by the clock, while nothing else runs.
+processor's time counts, so the drive's speed does not matter: of flushes and compactions as RocksDB's threads count
+it, of puts the process's while nothing else runs in it.
 """
 
 import json
@@ -48,7 +48,7 @@ def entry_costs(puts: dict[str, Any], merges: dict[str, Any], pair_bytes: float)
     return EntryCosts(
         pair_bytes=pair_bytes,
         file_bytes=file_bytes,
-        put_ns=puts["duration_s"] / puts["operations"] * 1e9,
+        put_ns=puts["cpu_seconds"] / puts["operations"] * 1e9,
         flush_ns=counted["rocksdb.level0.cpu.micros"] * 1e3 / operations,
         merge_ns=merge_us * 1e3 / (read / file_bytes),
     )
