@@ -18,7 +18,11 @@ OVERHEAD = 20  # of an entry in a file
 def results(pair: int, num: int = 100_000, rewritten: float = 3.0) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the engine would count on a host with the known costs."""
     file_bytes = pair + OVERHEAD
-    puts = {"operations": num, "duration_s": 99.0, "cpu_seconds": num * (KNOWN["put_ns"] + KNOWN["put_byte_ns"] * pair) / 1e9}
+    puts = {
+        "operations": num,
+        "duration_s": 99.0,
+        "cpu_seconds": num * (KNOWN["put_ns"] + KNOWN["put_byte_ns"] * pair) / 1e9,
+    }
     flush_us = num * (KNOWN["flush_entry_ns"] + KNOWN["flush_byte_ns"] * file_bytes) / 1e3
     merge_us = num * rewritten * (KNOWN["merge_entry_ns"] + KNOWN["merge_byte_ns"] * file_bytes) / 1e3
     statistics: dict[str, float] = {"rocksdb.level0.written.bytes": num * file_bytes, "rocksdb.bytes.written": 7}
