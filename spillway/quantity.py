@@ -20,6 +20,7 @@ MOST_SECONDS = 86_400.0  # no limit of a latency is longer than a day. Source: g
 MOST_RATE = 1e9  # operations a second: one in each nanosecond, the resolution of arrivals
 _TIMES = {"us": Decimal("1e-6"), "µs": Decimal("1e-6"), "ms": Decimal("1e-3"), "s": Decimal(1), "min": Decimal(60)}
 _TIME = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zµ]*)\s*")
+_RATE = re.compile(r"\s*[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?\s*")  # float() takes 1_000 and the digits of any script
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -41,6 +42,8 @@ def parse_share(text: str, what: str) -> float:
     """A fraction of a whole: ``0.2``, ``20%``, or ``20`` (above 1, a number is a percentage). Raises SpillwayError."""
     number = text.strip()
     try:
+        if not number.isascii() or "_" in number:  # which Decimal takes
+            raise InvalidOperation
         share = Decimal(number.removesuffix("%"))
     except InvalidOperation:
         raise SpillwayError(f"{what} is {text!r}, which is not a share: write 0.2 or 20%.") from None
@@ -67,10 +70,7 @@ def parse_time(text: str, what: str) -> float:
 def parse_rate(text: str, what: str) -> float:
     """Operations a second: a number above 0 and of at most ``MOST_RATE``; ``what`` names the value in the error. Raises
     SpillwayError."""
-    try:
-        rate = float(text)
-    except ValueError:
-        rate = 0.0
+    rate = float(text) if _RATE.fullmatch(text) else 0.0
     if not 0 < rate <= MOST_RATE:
         raise SpillwayError(
             f"{what} is {text!r}, which is not a rate: write operations a second, above 0 and at most {MOST_RATE:g}."

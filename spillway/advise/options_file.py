@@ -26,9 +26,14 @@ from spillway.errors import SpillwayError
 FILE_VERSION = "1.1"  # of the format. Source: RocksDB's options_parser.h
 ROCKSDB_VERSION = "7.8.3"  # whose names the options have; later versions read them
 OLDEST, NEWEST = 5, 11  # RocksDB's major versions whose files are read
+MOST_BYTES = 2**20  # of a file; RocksDB's own have some 10 KiB for each column family. Source: guess
+MOST = 2**63 - 1  # of an option: RocksDB's are 64 bits wide
+NEVER = 2**20  # files of L0 that there never are: a trigger below 0 is off
+FILTER_BITS = 10  # of a filter whose bits the file does not say. Source: RocksDB's examples
 FAMILY = "default"
 SECTION = re.compile(r'\[(\w+(?:/\w+)?)(?: "([^"]*)")?\]')
 UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+STYLES = ("kCompactionStyleLevel", "kCompactionStyleUniversal")
 SINGLE_FROM = 2**45  # a first level without a limit in practice
 
 
@@ -58,12 +63,21 @@ def read_options(path: Path) -> Configuration:
     return _configuration(path, db, family, table)
 
 
-def _sections(path: Path) -> dict[tuple[str, str], dict[str, str]]:
+def _text(path: Path) -> str:
+    """A pipe is read to its end, a device that has none is not."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            raw = file.read(MOST_BYTES + 1)
+        if len(raw) > MOST_BYTES:
+            raise SpillwayError(f"{path}: this has more than {MOST_BYTES} bytes: it is no OPTIONS file.")
+        return raw.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise SpillwayError(f"{path}: the OPTIONS file cannot be read: {why}.") from error
+
+
+def _sections(path: Path) -> dict[tuple[str, str], dict[str, str]]:
+    text = _text(path)
     found: dict[tuple[str, str], dict[str, str]] = {}
     own: dict[str, str] | None = None
     for number, line in enumerate(text.splitlines(), 1):
@@ -102,7 +116,10 @@ def _configuration(path: Path, db: dict[str, str], family: dict[str, str], table
         match = re.fullmatch(r"(-?\d+)(?:\.0*)?([kKmMgGtT]?)", options.get(name, str(default)))
         if match is None:
             raise SpillwayError(f"{path}: {name} is {options[name]!r}, which is not a number.")
-        return int(match[1]) * UNITS[match[2].lower()]
+        value = int(match[1]) * UNITS[match[2].lower()]
+        if value > MOST:
+            raise SpillwayError(f"{path}: {name} is {options[name]}, and an option is at most {MOST}.")
+        return value
 
     def least(options: dict[str, str], name: str, default: int, lowest: int = 1) -> int:
         value = number(options, name, default)
@@ -112,13 +129,13 @@ def _configuration(path: Path, db: dict[str, str], family: dict[str, str], table
 
     jobs = least(db, "max_background_jobs", 2)
     explicit = number(db, "max_background_compactions", -1)
-    bits = re.search(r"bloomfilter:(\d+)|bits_per_key=(\d+)", table.get("filter_policy", ""))
+    slowdown = number(family, "level0_slowdown_writes_trigger", DEFAULTS.l0_slowdown)
     return replace(
         DEFAULTS,
-        shape=_shape(family),
+        shape=_shape(path, family),
         fanout=max(2, least(family, "max_bytes_for_level_multiplier", 10)),
         l0_files=least(family, "level0_file_num_compaction_trigger", DEFAULTS.l0_files),
-        l0_slowdown=least(family, "level0_slowdown_writes_trigger", DEFAULTS.l0_slowdown),
+        l0_slowdown=NEVER if slowdown < 0 else max(1, slowdown),
         l0_stop=least(family, "level0_stop_writes_trigger", DEFAULTS.l0_stop),
         write_buffer_bytes=least(family, "write_buffer_size", DEFAULTS.write_buffer_bytes),
         write_buffers=least(family, "max_write_buffer_number", DEFAULTS.write_buffers),
@@ -128,15 +145,29 @@ def _configuration(path: Path, db: dict[str, str], family: dict[str, str], table
         compaction_threads=explicit if explicit > 0 else max(1, jobs - max(1, jobs // 4)),
         subcompactions=least(db, "max_subcompactions", 1),
         block_bytes=least(table, "block_size", DEFAULTS.block_bytes),
-        bits_per_key=int(bits[1] or bits[2]) if bits else 0,
+        bits_per_key=_bits_per_key(table.get("filter_policy", "")),
         direct_io=db.get("use_direct_reads", "false") == "true",
     )
 
 
-def _shape(family: dict[str, str]) -> str:
+def _bits_per_key(policy: str) -> int:
+    """Of a filter, as the versions of RocksDB write it: bloomfilter:10:false, ribbonfilter:9.5:-1, {id=…;
+    bits_per_key=10}, rocksdb.BuiltinBloomFilter."""
+    if policy in ("", "nullptr"):
+        return 0
+    bits = re.search(r"filter:(\d{1,3})(?!\d)|bits_per_key=(\d{1,3})(?!\d)", policy)
+    return int(bits[1] or bits[2]) if bits else FILTER_BITS
+
+
+def _shape(path: Path, family: dict[str, str]) -> str:
+    style = family.get("compaction_style", "kCompactionStyleLevel")
+    if style not in STYLES:
+        raise SpillwayError(
+            f"{path}: compaction_style is {style}; configurations are compared with {', '.join(STYLES)}."
+        )
     if family.get("enable_blob_files") == "true":
         return SEPARATED
-    if family.get("compaction_style") == "kCompactionStyleUniversal":
+    if style == "kCompactionStyleUniversal":
         return UNIVERSAL
     base = family.get("max_bytes_for_level_base", "0")
     unlimited = base.isdecimal() and int(base) >= SINGLE_FROM

@@ -10,16 +10,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spillway.advise.configuration import LEVELED, SEPARATED, SHAPES, SINGLE, Configuration
+from spillway.advise.configuration import LEVELED, MIB, SEPARATED, SHAPES, SINGLE, Configuration
 from spillway.advise.drive import Drive
 from spillway.advise.exact import exact
 from spillway.advise.predict import Prediction, System, predict
 from spillway.advise.rank import ORDERS, keeps, limits_of, ranked, sort_key
 from spillway.advise.simulated import Setting, Simulate, in_parallel, quick, simulator
-from spillway.advise.space import configurations, neighbours, rivals, with_cache
+from spillway.advise.space import configurations, least_held_bytes, neighbours, rivals, with_cache
 from spillway.advise.traffic import Traffic, closed_form, settled
 from spillway.advise.workload import Limits, Workload
+from spillway.errors import SpillwayError
 from spillway.native.process import Event
+from spillway.quantity import human_bytes
 
 Watch = Callable[[str, Event], None]
 
@@ -85,6 +87,8 @@ class _Search:
     def run(self) -> Advice:
         request = self.request
         grid = list(configurations(request.load, request.limits, request.cores, discard=request.discard))
+        if not grid:
+            raise SpillwayError(too_little_memory(request.load, request.limits))
         chosen = self.promising(grid)
         found = self.simulated_once(chosen)
         for _ in range(CLIMBS):
@@ -235,6 +239,15 @@ class _Search:
 def _written(config: Configuration) -> Configuration:
     """What the write path depends on."""
     return replace(config, bits_per_key=0, block_bytes=4096, block_cache_bytes=0, direct_io=True)
+
+
+def too_little_memory(load: Workload, limits: Limits) -> str:
+    """Why no configuration fits, and what is enough for some."""
+    indexes = least_held_bytes(load)
+    return (
+        f"No configuration fits {human_bytes(limits.memory_bytes)} of --memory: indexes of the data take at least "
+        f"{human_bytes(indexes)}, beside memtables and a block cache; give {human_bytes(2 * indexes + MIB)} or more."
+    )
 
 
 def rollback_for(load: Workload) -> str:

@@ -61,6 +61,11 @@ def with_cache(config: Configuration, load: Workload, limits: Limits) -> Configu
     return replace(config, block_cache_bytes=left) if left >= LEAST_CACHE else None
 
 
+def least_held_bytes(load: Workload) -> int:
+    """Memory that no configuration does without: indexes of the largest blocks. With twice that and a MiB some fit."""
+    return index_bytes(replace(DEFAULTS, block_bytes=max(BLOCK_BYTES)), load.data_bytes, load.key_bytes)
+
+
 def rivals(load: Workload, limits: Limits) -> dict[str, Configuration]:
     """What advice is compared with: as they are, but for the memory that a block cache may have."""
     named = {"RocksDB's defaults": DEFAULTS, "flash configuration": FLASH}

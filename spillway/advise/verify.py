@@ -8,6 +8,7 @@ Each arm loads its data in order, overwrites under the mix without being measure
 """
 
 import os
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,7 +31,7 @@ from spillway.advise.simulated import Setting, Simulate, in_parallel
 from spillway.advise.workload import Workload
 from spillway.native.process import Event
 from spillway.plan.document import load_plan
-from spillway.run.execute import execute
+from spillway.run.execute import Finished, execute
 
 Document = dict[str, Any]
 Watch = Callable[[str, Event], None]
@@ -80,6 +81,14 @@ class Verified:
         return None if not value else value / predicted_of(self.predicted, figure)
 
 
+@dataclass(frozen=True)
+class Check:
+    """All arms, and how their run ended."""
+
+    arms: list[Verified]
+    finished: Finished
+
+
 def predicted_of(prediction: Prediction, figure: str) -> float:
     """A figure of a run's summary, as it is predicted."""
     return {
@@ -101,7 +110,7 @@ def scaled(load: Workload, drive: Drive, data_bytes: int = DATA_BYTES) -> Scaled
     return Scaled(load.scaled(factor), small, factor, os.cpu_count() or 1)
 
 
-def verify(advice: Advice, out: Path, command: list[str], watch: Watch | None = None) -> list[Verified]:
+def verify(advice: Advice, out: Path, command: list[str], watch: Watch | None = None) -> Check:
     """Runs the arms; the run directory is ``out``. Raises SpillwayError."""
     request = advice.request
     small = scaled(request.load, request.drive)
@@ -133,18 +142,20 @@ def measure(
     watch: Watch | None = None,
     measured_s: float = MEASURED_S,
     warm_s: float = WARM_S,
-) -> list[Verified]:
-    """Predicts and runs ``arms``, scaled already. An arm whose run failed has no measured figures."""
+) -> Check:
+    """Predicts and runs ``arms``, scaled already. An arm whose run failed has no measured figures. Raises
+    SpillwayError where nothing could be measured."""
     predicted = in_parallel(lambda each: small.prediction(each, simulate, seeds), list(arms.values()), small.cores)
-    plan_path = out.parent / f"{out.name}.toml"
-    plan_path.parent.mkdir(parents=True, exist_ok=True)
-    plan_path.write_text(plan_text(small, arms, measured_s, warm_s), encoding="utf-8")
-    finished = execute(load_plan(plan_path), out, command, watch)
+    with tempfile.TemporaryDirectory() as place:  # the run directory has the plan
+        plan_path = Path(place) / "verify.toml"
+        plan_path.write_text(plan_text(small, arms, measured_s, warm_s), encoding="utf-8")
+        finished = execute(load_plan(plan_path), out, command, watch)
     figures = finished.summary["arms"]
-    return [
+    verified = [
         Verified(name, config, of, _whole(figures.get(name)))
         for (name, config), of in zip(arms.items(), predicted, strict=True)
     ]
+    return Check(verified, finished)
 
 
 def _whole(figures: Document | None) -> Document | None:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 from rich.table import Table
 
+from spillway.cli.numbers import FiniteRange
 from spillway.cli.printing import command_line, figures, latency_words, out, plain_table, show
 from spillway.cli.progress import progress_bars
 from spillway.quantity import human_bytes, parse_share, parse_size
@@ -35,7 +36,7 @@ Document = dict[str, Any]
 @click.option("--policy", type=click.Choice(["clock-sweep", "lru"]), default="clock-sweep", show_default=True)
 @click.option("--read-fraction", default="0.5", show_default=True, metavar="SHARE", help="f_r of the trace.")
 @click.option("--workload", type=click.Choice(["uniform", "zipfian", "sequential"]), default="uniform")
-@click.option("--theta", type=click.FloatRange(0, 10), default=0.99, show_default=True, help="Skew of zipfian.")
+@click.option("--theta", type=FiniteRange(0, 10), default=0.99, show_default=True, help="Skew of zipfian.")
 @click.option("--trace", type=click.Path(path_type=Path), help="A trace in a file: lines r PAGE or w PAGE.")
 @click.option("--pool-pages", type=click.IntRange(1), default=4096, show_default=True)
 @click.option("--page-bytes", default="4KiB", show_default=True, metavar="SIZE")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from spillway.cli.numbers import Finite
 from spillway.cli.printing import command_line, err, figures, out
 from spillway.cost.map import Axis, Costs
 from spillway.errors import SpillwayError
@@ -20,10 +21,10 @@ _LEAST_CELLS, _MOST_CELLS = 1, 100  # the charts have 6 times as many along each
 @click.option("--cells", type=int, default=8, show_default=True, help="Cells along each axis that is a range.")
 @click.option("--drive-price", "prices", multiple=True, metavar="[DRIVE=]PRICE", help="Wins over a plan's if by name.")
 @click.option("--currency", default="", help="What prices are in, such as EUR.")
-@click.option("--service-years", type=float, default=5.0, show_default=True, help="For which drives are bought.")
+@click.option("--service-years", type=Finite(), default=5.0, show_default=True, help="For which drives are bought.")
 @click.option("--tbw", "rated", multiple=True, metavar="[DRIVE=]SIZE", help="Endurance in host bytes, such as 600TB.")
 @click.option("--watts", multiple=True, metavar="[DRIVE=]W", help="Power of a drive.")
-@click.option("--kwh-price", type=float, metavar="PRICE", help="Of a kWh; needs --watts.")
+@click.option("--kwh-price", type=Finite(), metavar="PRICE", help="Of a kWh; needs --watts.")
 @click.option("--anyway", is_flag=True, help="Take runs that are not steady, and different loads.")
 @click.option("--out", "target", type=click.Path(path_type=Path), help="Write the maps as one HTML file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.table import Table
 
+from spillway.cli.numbers import Finite
 from spillway.cli.printing import command_line, figures, out, plain_table
 from spillway.cli.progress import progress_bars
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 @click.command("profile")
 @click.argument("target")
-@click.option("--budget", type=float, default=120.0, show_default=True, help="Seconds on a drive that takes its time.")
+@click.option(
+    "--budget", type=Finite(), default=120.0, show_default=True, help="Seconds on a drive that takes its time."
+)
 @click.option(
     "--out", "directory", type=click.Path(path_type=Path), help="Directory  [default: runs/profile-NAME-TIME]"
 )

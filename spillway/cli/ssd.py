@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 from rich.table import Table
 
+from spillway.cli.numbers import Finite, FiniteRange
 from spillway.cli.printing import err, latency_words, number, out, plain_table, print_json, show
 from spillway.cli.progress import progress_bars
 from spillway.errors import Interrupted
@@ -61,10 +62,10 @@ def _initial_options(function: Function) -> Function:
         click.option(
             "--fill", default="1.0", show_default=True, metavar="SHARE", help="Share of the capacity that holds data."
         ),
-        click.option("--warmup", type=float, metavar="X", help="Overwrite the filled range X times first."),
+        click.option("--warmup", type=Finite(), metavar="X", help="Overwrite the filled range X times first."),
         click.option(
             "--compression-ratio",
-            type=float,
+            type=Finite(),
             metavar="SHARE",
             help="Compressed size / size of all data, for drives that compress.  [default: 1]",
         ),
@@ -95,7 +96,7 @@ def _split(options: Document, kind: type[DriveChoice]) -> tuple[DriveChoice, Doc
 )
 @click.option("--bs", default="4KiB", show_default=True, metavar="SIZE", help="Bytes of a command.")
 @click.option("--iodepth", type=click.IntRange(1), default=32, show_default=True, help="Commands in flight.")
-@click.option("--writes", type=click.FloatRange(0, min_open=True), metavar="X", help="Write X capacities  [default: 1]")
+@click.option("--writes", type=FiniteRange(0, min_open=True), metavar="X", help="Write X capacities  [default: 1]")
 @click.option("--ios", type=click.IntRange(1), metavar="N", help="Or N commands  [default for reads: 200000]")
 @click.option("--range", "range_", metavar="SHARE", help="Share of the capacity that commands go to  [default: --fill]")
 @click.option("--state", type=click.Path(path_type=Path), help="Start from a file of `spillway ssd precondition`.")

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from spillway.errors import SpillwayError
 from spillway.frames.tables import pandas, typed
-from spillway.rundir.stage import explained
+from spillway.rundir.output import whole_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,19 +31,11 @@ def write_frame(frame: "pd.DataFrame", path: str | Path, *, key: str = "path") -
     Raises SpillwayError for another ending, and where it cannot be written."""
     target = Path(path)
     is_parquet = check_ending(target, key) == ".parquet"
-    partial = target.with_name(f".{target.name}.partial")
-    with explained(target, key):
-        try:
-            with partial.open("wb") as file:
-                if is_parquet:
-                    _with_pyarrow(lambda: frame.to_parquet(file, engine="pyarrow", index=False))
-                else:  # each letter of the line's end puts a text that has it into quotes
-                    frame.to_csv(file, index=False, lineterminator="\r\n")
-                file.flush()
-                os.fsync(file.fileno())
-            partial.rename(target)
-        finally:
-            partial.unlink(missing_ok=True)
+    with whole_file(target, key) as file:
+        if is_parquet:
+            _with_pyarrow(lambda: frame.to_parquet(file, engine="pyarrow", index=False))
+        else:  # each letter of the line's end puts a text that has it into quotes
+            frame.to_csv(file, index=False, lineterminator="\r\n")
     return target
 
 

@@ -66,6 +66,16 @@ def staged(out: Path, is_disposable: Callable[[Path], bool] = lambda out: False)
             os.close(lock)
 
 
+def check_free(out: Path) -> None:
+    """Before minutes of work: raises SpillwayError where ``staged`` would refuse ``out``, and replaces nothing."""
+    out = settled(out).absolute()
+    if not _is_free(out):
+        raise SpillwayError(f"{out}: there is something already; name another --out or remove it.")
+    parent = next(each for each in out.parents if os.path.lexists(each))
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise SpillwayError(f"{out} cannot be written: name a directory that you may write to with --out.")
+
+
 def settled(out: Path) -> Path:
     """``out``, as an absolute path where it is ``.`` or contains ``..``: such a path would name another place once the
     working directory has been replaced."""

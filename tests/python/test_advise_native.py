@@ -130,7 +130,8 @@ def test_predicted_and_measured_stand_beside_each_other(quickstart: Drive, tmp_p
     arms = {shape: replace(DEFAULTS, shape=shape, fanout=1 if shape == SINGLE else 10).scaled(64) for shape in SHAPES}
     arms["spilling"] = replace(arms["leveled"], spill="eager", spill_bytes=32 * MIB)
     small = Scaled(SMALL, drive, 16.0, 2)
-    found = measure(small, arms, tmp_path / "run", ["test"], fake_lsm.simulate, (1,), measured_s=0.5, warm_s=0.2)
+    ran = measure(small, arms, tmp_path / "run", ["test"], fake_lsm.simulate, (1,), measured_s=0.5, warm_s=0.2)
+    found = ran.arms
     assert [each.name for each in found] == list(arms)
     for each in found:
         assert each.measured is not None, each.name

@@ -14,7 +14,7 @@ from advised import DRIVE, LOAD
 from needs import need
 
 from spillway.advise.configuration import DEFAULTS, FLASH, MIB, SEPARATED, SHAPES, SINGLE, Configuration
-from spillway.advise.options_file import options_text, read_options
+from spillway.advise.options_file import NEVER, options_text, read_options
 from spillway.advise.others import others, wiredtiger_strings, wiredtiger_text
 from spillway.advise.workload import Limits
 from spillway.errors import SpillwayError
@@ -67,6 +67,8 @@ def test_a_file_of_rocksdb_itself_is_read(tmp_path: Path) -> None:
         ("write_buffer_size=67108864", "write_buffer_size=0", "at least 1"),
         ("write_buffer_size=67108864", "write_buffer_size", "neither a section"),
         ("[Version]\n", "x=1\n[Version]\n", "neither a section"),
+        ("write_buffer_size=67108864", f"write_buffer_size={10**30}", "at most"),
+        ("compaction_style=kCompactionStyleLevel", "compaction_style=kCompactionStyleFIFO", "kCompactionStyleFIFO"),
     ],
 )
 def test_a_file_of_another_version_or_damaged_is_refused(old: str, new: str, says: str, tmp_path: Path) -> None:
@@ -87,6 +89,36 @@ def test_what_is_no_options_file_is_refused(content: bytes, tmp_path: Path) -> N
         read_options(path)
     with pytest.raises(SpillwayError, match="cannot be read"):
         read_options(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("\n", "\r\n", {}),
+        ("[Version]", "\ufeff[Version]", {}),
+        ("  write_buffer_size", "  an_option_of_later=1\n  write_buffer_size", {}),
+        ("level0_slowdown_writes_trigger=20", "level0_slowdown_writes_trigger=-1", {"l0_slowdown": NEVER}),
+        ("block_size=4096", "block_size=4096\n  filter_policy=nullptr", {}),
+        ("block_size=4096", "block_size=4096\n  filter_policy=ribbonfilter:9.5:-1", {"bits_per_key": 9}),
+        ("block_size=4096", "block_size=4096\n  filter_policy={id=x;bits_per_key=12}", {"bits_per_key": 12}),
+        ("block_size=4096", "block_size=4096\n  filter_policy=rocksdb.BuiltinBloomFilter", {"bits_per_key": 10}),
+    ],
+)
+def test_what_versions_and_systems_write_otherwise_is_read(
+    old: str, new: str, same: dict[str, Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "OPTIONS"
+    text = options_text(DEFAULTS, "").partition("[Version]")
+    assert old in text[2] or old == "[Version]"
+    path.write_bytes((text[1] + text[2]).replace(old, new).encode())
+    assert read_options(path) == replace(DEFAULTS, **same)
+
+
+def test_what_never_ends_is_no_options_file() -> None:
+    with pytest.raises(SpillwayError, match="it is no OPTIONS file"):
+        read_options(Path("/dev/zero"))
+    with pytest.raises(SpillwayError, match="does not say rocksdb_version"):
+        read_options(Path("/dev/null"))
 
 
 # ---------------------------------------------------------------- by the engines themselves

@@ -121,7 +121,8 @@ def test_the_commands_bad_input_is_one_sentence(invoke: Invoke, tmp_path: Path) 
     for words, sentence in (
         (("--data", "1GB", "--num", "5"), "--data and --num both"),
         (("--preset", "no-such-drive"), "no-such-drive"),
-        (("--samples", tmp_path / "no" / "course.csv", "--num", "1000"), "cannot be written"),
+        (("--samples", tmp_path / "no" / "course.csv", "--num", "1000"), "make it first"),
+        (("--samples", tmp_path, "--num", "1000"), "is a directory"),
         (("--fill", "lots"), "--fill is 'lots'"),
         (("--host", tmp_path / "none.json"), "none.json cannot be read"),
     ):

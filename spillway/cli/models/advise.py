@@ -2,22 +2,28 @@
 
 import json
 import os
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from spillway.cli.numbers import Finite, FiniteRange
 from spillway.cli.printing import command_line, figures, out, plain_table
 from spillway.cli.progress import progress_bars
-from spillway.errors import SpillwayError
+from spillway.errors import Interrupted, SpillwayError
 from spillway.quantity import parse_rate, parse_size, parse_time
+from spillway.rundir.output import check_output, write_output
+from spillway.rundir.stage import check_free
 
 if TYPE_CHECKING:
+    from spillway.advise.configuration import Configuration
     from spillway.advise.drive import Drive
     from spillway.advise.others import Others
-    from spillway.advise.search import Advice
-    from spillway.advise.verify import Verified
+    from spillway.advise.search import Advice, Request
+    from spillway.advise.verify import Check, Verified
+    from spillway.advise.workload import Limits, Workload
 
 _ORDERS = ("throughput", "wa-total", "p99", "lifetime", "space")
 
@@ -32,12 +38,12 @@ _ORDERS = ("throughput", "wa-total", "p99", "lifetime", "space")
 @click.option("--value", "value_bytes", type=click.IntRange(0, 2**24), default=1000, show_default=True, metavar="BYTES")
 @click.option("--mix", default="put=0.5,get=0.5", show_default=True, help="Shares of put, get and scan.")
 @click.option("--scan-pairs", type=click.IntRange(1, 1_000_000), default=100, show_default=True, help="Of each scan.")
-@click.option("--zipfian", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Skew  [default: uniform]")
+@click.option("--zipfian", type=FiniteRange(0, 1, min_open=True, max_open=True), help="Skew  [default: uniform]")
 @click.option("--rate", metavar="RATE", help="Operations/s to keep  [default: as many as there can be]")
 @click.option("--p99", metavar="TIME", help="Most that the p99 of any kind of operation may be, such as 5ms.")
 @click.option("--space", metavar="SIZE", help="Most bytes on the drive.")
 @click.option("--memory", default="1GiB", show_default=True, metavar="SIZE", help="Memtables, block cache, filters.")
-@click.option("--years", type=float, help="For which the drive has to last.")
+@click.option("--years", type=Finite(), help="For which the drive has to last.")
 @click.option("--cores", type=click.IntRange(1, 1024), help="Of the machine that it is for  [default: this one's]")
 @click.option("--clients", type=click.IntRange(1, 4096), help="Threads that call the database  [default: the cores]")
 @click.option("--by", "order", type=click.Choice(_ORDERS), help="Ranks  [default: throughput; with --rate wa-total]")
@@ -62,7 +68,7 @@ def advise_command(
     verifies: bool,
     seed: int,
     **flags: Any,
-) -> None:
+) -> int:
     """Rank configurations of RocksDB for a drive, a data set and a mix of operations.
 
     Thousands are compared in closed form, a hundred are simulated on the drive's model, the best of them thoroughly.
@@ -72,26 +78,48 @@ def advise_command(
     """
     from spillway.advise import advise
     from spillway.advise.others import others
-    from spillway.advise.verify import verify
+    from spillway.advise.workload import check
 
-    _check_places(directory, verifies, options_path, wiredtiger_path, json_path)
-    request = _request(_drive(preset, profile, settings, tbw, seed), seed, flags)
+    places = {"--options": options_path, "--wiredtiger": wiredtiger_path, "--json": json_path}
+    _check_places(directory, verifies, places)
+    load, limits, current = _asked(flags)
+    drive = _drive(preset, profile, settings, tbw, seed)
+    check(load, limits, drive.capacity_bytes)
     with progress_bars() as watch:
-        found = advise(request, watch)
-    beside = others(request.load, request.drive)
+        found = advise(_request(load, limits, drive, current, seed, flags), watch)
+    beside = others(load, drive)
     _write_files(found, beside, options_path, wiredtiger_path)
     quiet = json_path is not None and str(json_path) == "-"
     if not quiet:
         _show(found, beside)
-    verified: list[Verified] = []
-    if verifies:
-        place = directory or Path("runs") / f"verify-{datetime.now():%Y%m%d-%H%M%S}"
-        with progress_bars() as watch:
-            verified = verify(found, place, command_line(), watch)
-        if not quiet:
-            _show_verified(verified, place)
-    if json_path is not None:
-        _write_json(found, beside, verified, None if quiet else json_path)
+    measured: Check | None = None
+    try:
+        if verifies:
+            place = directory or Path("runs") / f"verify-{datetime.now():%Y%m%d-%H%M%S}"
+            measured = _verify(found, place, quiet)
+    finally:  # a check that fails loses nothing of the answer
+        if json_path is not None:
+            _write_json(found, beside, measured.arms if measured else [], None if quiet else json_path)
+    return _how_it_ended(measured) if measured else 0
+
+
+def _verify(found: "Advice", place: Path, quiet: bool) -> "Check":
+    from spillway.advise.verify import verify
+
+    with progress_bars() as watch:
+        measured = verify(found, place, command_line(), watch)
+    if not quiet:
+        _show_verified(measured.arms, place)
+    return measured
+
+
+def _how_it_ended(measured: "Check") -> int:
+    """The exit code of a check, and what made it end early on standard error."""
+    ran = measured.finished
+    if ran.failure:
+        print(f"spillway: {ran.failure.rstrip('.')}. What was measured is in {ran.directory}.", file=sys.stderr)
+        return ran.exit_code
+    return Interrupted.exit_code if ran.interrupted else 0
 
 
 def _drive(preset: str | None, profile: Path | None, settings: tuple[str, ...], tbw: str | None, seed: int) -> "Drive":
@@ -100,6 +128,8 @@ def _drive(preset: str | None, profile: Path | None, settings: tuple[str, ...], 
     if (preset is None) == (profile is None):
         raise SpillwayError("The drive is --preset NAME (`spillway ssd presets` lists them) or --profile DIRECTORY.")
     rated = None if tbw is None else float(parse_size(tbw, "--tbw"))
+    if rated == 0:
+        raise SpillwayError("--tbw is 0: a drive that may not be written to lasts no operation; leave it out.")
     if profile is not None:
         if settings:
             raise SpillwayError("--set is for presets, and --profile is of a drive as it was measured: leave it out.")
@@ -107,10 +137,10 @@ def _drive(preset: str | None, profile: Path | None, settings: tuple[str, ...], 
     return of_preset(str(preset), settings, seed, rated)
 
 
-def _request(drive: "Drive", seed: int, flags: dict[str, Any]) -> Any:
-    """What is asked, as ``spillway.advise`` takes it. Raises SpillwayError for flags that contradict each other."""
+def _asked(flags: dict[str, Any]) -> "tuple[Workload, Limits, Configuration | None]":
+    """The load, the limits and the user's own configuration. Raises SpillwayError for flags that contradict each
+    other."""
     from spillway.advise.options_file import read_options
-    from spillway.advise.search import Request, default_order
     from spillway.advise.workload import Limits, Workload, check, parse_mix
 
     cores = flags["cores"] or os.cpu_count() or 1
@@ -136,33 +166,50 @@ def _request(drive: "Drive", seed: int, flags: dict[str, Any]) -> Any:
         memory_bytes=parse_size(flags["memory"], "--memory"),
         years=years,
     )
-    check(load, limits, drive.capacity_bytes)
-    current = flags["current"]
+    check(load, limits, None)
+    return load, limits, None if flags["current"] is None else read_options(flags["current"])
+
+
+def _request(
+    load: "Workload",
+    limits: "Limits",
+    drive: "Drive",
+    current: "Configuration | None",
+    seed: int,
+    flags: dict[str, Any],
+) -> "Request":
+    """What is asked, as ``spillway.advise`` takes it."""
+    from spillway.advise.search import Request, default_order
+
     return Request(
         load=load,
         limits=limits,
         drive=drive,
-        cores=cores,
+        cores=flags["cores"] or os.cpu_count() or 1,
         order=flags["order"] or default_order(load),
         top=flags["top"],
         discard=not flags["no_discard"],
-        current=None if current is None else read_options(current),
+        current=current,
         seeds=(seed, seed + 1),
         parallel=os.cpu_count() or 1,
     )
 
 
-def _check_places(directory: Path | None, verifies: bool, *paths: Path | None) -> None:
-    """Before minutes of work: raises SpillwayError for a file whose directory does not exist, or that is one."""
+def _check_places(directory: Path | None, verifies: bool, files: dict[str, Path | None]) -> None:
+    """Before minutes of work: raises SpillwayError for a file that could not be written, and for a directory of
+    ``--verify`` that is there."""
     if directory is not None and not verifies:
         raise SpillwayError("--out is where --verify puts its run directory: give both, or neither.")
-    for path in paths:
+    if directory is not None:
+        check_free(directory)
+    named: dict[Path, str] = {}
+    for flag, path in files.items():
         if path is None or str(path) == "-":
             continue
-        if path.is_dir():
-            raise SpillwayError(f"{path} is a directory: name the file to write.")
-        if not path.absolute().parent.is_dir():
-            raise SpillwayError(f"{path}: there is no directory {path.absolute().parent}; make it first.")
+        check_output(path, flag)
+        other = named.setdefault(path.resolve(), flag)
+        if other != flag:
+            raise SpillwayError(f"{other} and {flag} both name {path}: give each a file of its own.")
 
 
 def _write_files(found: "Advice", beside: "Others", options: Path | None, wiredtiger: Path | None) -> None:
@@ -172,16 +219,10 @@ def _write_files(found: "Advice", beside: "Others", options: Path | None, wiredt
 
     request = found.request
     if options is not None:
-        _write(options, options_text(found.winner.config, f"{' '.join(command_line())}\n{asked(found)}"))
+        text = options_text(found.winner.config, f"{' '.join(command_line())}\n{asked(found)}")
+        write_output(options, text, "--options")
     if wiredtiger is not None:
-        _write(wiredtiger, wiredtiger_text(request.load, request.limits, beside))
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise SpillwayError(f"{path} cannot be written: {error.strerror}.") from error
+        write_output(wiredtiger, wiredtiger_text(request.load, request.limits, beside), "--wiredtiger")
 
 
 def _write_json(found: "Advice", beside: "Others", verified: "list[Verified]", path: Path | None) -> None:
@@ -191,7 +232,7 @@ def _write_json(found: "Advice", beside: "Others", verified: "list[Verified]", p
     if path is None:
         print(text)
     else:
-        _write(path, text + "\n")
+        write_output(path, text + "\n", "--json")
 
 
 def _show(found: "Advice", beside: "Others") -> None:

@@ -1,17 +1,20 @@
 """`spillway lsm …`: the shape of an LSM tree, simulated without an engine."""
 
 import csv
+import io
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.table import Table
 
+from spillway.cli.numbers import FiniteRange
 from spillway.cli.printing import err, figures, latency_words, number, out, plain_table, print_json
 from spillway.cli.progress import progress_bars
 from spillway.errors import Interrupted, SpillwayError
 from spillway.lsm import DISTRIBUTIONS, SHAPES, lsm_request, ratios, read_host_costs, simulate
 from spillway.quantity import human_bytes, parse_share, parse_size
+from spillway.rundir.output import check_output, write_output
 from spillway.ssd.simulate import DriveChoice, drive_request
 
 Document = dict[str, Any]
@@ -24,7 +27,7 @@ def lsm() -> None:
 
 
 @lsm.command("simulate")
-@click.option("--preset", metavar="NAME", default=DEFAULT_PRESET, show_default=True, help="The drive.")
+@click.option("--preset", metavar="NAME", help=f"The drive  [default: {DEFAULT_PRESET}]")
 @click.option("--preset-file", type=click.Path(path_type=Path), help="A drive as a TOML file.")
 @click.option("--capacity", metavar="SIZE", help="The drive's logical capacity.")
 @click.option("--drive-set", "drive_settings", multiple=True, metavar="KEY=VALUE", help="Any other key of the preset.")
@@ -35,9 +38,9 @@ def lsm() -> None:
 @click.option("--key", default="16", show_default=True, metavar="SIZE", help="Bytes of a key.")
 @click.option("--value", default="100", show_default=True, metavar="SIZE", help="Bytes of a value.")
 @click.option("--distribution", type=click.Choice(DISTRIBUTIONS), default="filluniquerandom", show_default=True)
-@click.option("--rate", type=click.FloatRange(0, min_open=True), metavar="OPS_S", help="An open loop at this rate.")
+@click.option("--rate", type=FiniteRange(0, min_open=True), metavar="OPS_S", help="An open loop at this rate.")
 @click.option("--shape", type=click.Choice(SHAPES), default="leveled", show_default=True)
-@click.option("--fanout", type=click.FloatRange(1, min_open=True), help="max_bytes_for_level_multiplier  [default: 10]")
+@click.option("--fanout", type=FiniteRange(1, min_open=True), help="max_bytes_for_level_multiplier  [default: 10]")
 @click.option("--l0", type=click.IntRange(1), help="level0_file_num_compaction_trigger  [default: 4]")
 @click.option("--file-size", metavar="SIZE", help="target_file_size_base  [default: 64MiB]")
 @click.option("--write-buffer", metavar="SIZE", help="write_buffer_size  [default: 64MiB]")
@@ -52,14 +55,14 @@ def lsm() -> None:
 )
 @click.option("--grain", type=click.IntRange(0), default=0, help="Coarseness, a power of two  [default: chosen]")
 @click.option("--samples", type=click.Path(path_type=Path), help="Write the load's course to this CSV file.")
-@click.option(
-    "--interval", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True, help="Its seconds."
-)
+@click.option("--interval", type=FiniteRange(0, min_open=True), default=1.0, show_default=True, help="Its seconds.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def lsm_simulate(as_json: bool, samples: Path | None, **options: Any) -> int:
     """Load a tree and print its shape, its write amplification and its stalls."""
     request = _request(options, samples is not None)
+    if samples is not None:
+        check_output(samples, "--samples")
     rows: list[Document] = []
     with progress_bars() as watch:
 
@@ -70,19 +73,19 @@ def lsm_simulate(as_json: bool, samples: Path | None, **options: Any) -> int:
                 watch("lsm", event)
 
         result = simulate(request, on_event)
-    if samples is not None:
-        _write_samples(samples, rows)
     if as_json:
         print_json(result)
     else:
         _print(result)
+    if samples is not None:
+        _write_samples(samples, rows)
     if not result["complete"]:
         err.print("Ended early; the figures are of the part that was done.")
     return 0 if result["complete"] else Interrupted.exit_code
 
 
 def _request(options: Document, sampled: bool) -> Document:
-    preset = None if options["preset_file"] else options["preset"]
+    preset = options["preset"] if options["preset"] or options["preset_file"] else DEFAULT_PRESET
     drive = drive_request(
         DriveChoice(
             preset=preset,
@@ -125,13 +128,11 @@ def _request(options: Document, sampled: bool) -> Document:
 
 
 def _write_samples(path: Path, rows: list[Document]) -> None:
-    try:
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]) if rows else ["t_s"])
-            writer.writeheader()
-            writer.writerows(rows)
-    except OSError as error:
-        raise SpillwayError(f"--samples {path} cannot be written: {error.strerror}.") from None
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]) if rows else ["t_s"])
+    writer.writeheader()
+    writer.writerows(rows)
+    write_output(path, text.getvalue(), "--samples")
 
 
 def _print(result: Document) -> None:
