@@ -6,7 +6,6 @@ from typing import Any
 import click
 from click.types import FloatParamType
 
-
 NOT_FINITE = "{} is not a finite number."
 
 

@@ -18,12 +18,15 @@ All up to a constant factor: for comparing, not for predicting (M20). Assumes th
 Source: MQSSD section 5.2, eqs 9-12.
 """
 
+import math
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spillway.models.arrays import PAGE_BYTES, Array, quantity
+from spillway.errors import SpillwayError
+from spillway.models.arrays import PAGE_BYTES, Array, numbers, quantity
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,12 @@ class Layout:
     l0_files: float = 4  # C. Source: RocksDB's level0_file_num_compaction_trigger
     block_bytes: float = 4096  # B'. Source: MQSSD section 5.1.2
 
+    def __post_init__(self) -> None:
+        """Raises SpillwayError for a size that is not finite and above 0; it is one number, no array."""
+        for name, value in vars(self).items():
+            if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value < math.inf:
+                raise SpillwayError(f"{name} must be one number greater than 0 and finite; it is {value!r}.")
+
 
 @dataclass(frozen=True)
 class Costs:
@@ -45,6 +54,11 @@ class Costs:
     beta_us: ArrayLike
     tau_us: ArrayLike
     alpha_us: ArrayLike
+
+    def __post_init__(self) -> None:
+        """Raises SpillwayError for what are no numbers. NaN is not known, and what follows from it neither."""
+        for name, value in vars(self).items():
+            numbers(name, value)
 
 
 def levels(layout: Layout, fanout: ArrayLike) -> Array:

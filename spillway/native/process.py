@@ -20,6 +20,7 @@ from typing import IO, Any
 
 from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
 from spillway.native.interruption import Interruption, interruptible
+from spillway.native.lines import encoded
 
 Event = dict[str, Any]
 Answer = Callable[[Event], "dict[str, Any] | None"]  # an event in, the command that it calls for out
@@ -131,10 +132,11 @@ def run_native(
     Raises SpillwayError with the native side's sentence where it refuses the request, RunFailed (or another error of
     FAILURES) where the work failed.
     """
+    sent = encoded(request)
     with _started(command, held) as (process, complaints, interruption):
         assert process.stdin is not None
         assert process.stdout is not None
-        _hand_over(process.stdin, request, closes=answer is None)
+        _hand_over(process.stdin, sent, closes=answer is None)
         try:
             outcome = _read(process.stdout, on_event, None if answer is None else _Answers(answer, process.stdin))
         finally:
@@ -202,8 +204,9 @@ class Conversation:
         the conversation, RunFailed when the process did.
         """
         assert self._process.stdin is not None
+        sent = encoded(line)
         try:
-            self._process.stdin.write(json.dumps(line).encode() + b"\n")
+            self._process.stdin.write(sent)
             self._process.stdin.flush()
         except BrokenPipeError:
             pass  # its last event says why it has gone
@@ -244,9 +247,9 @@ def converse(command: str, on_event: Callable[[Event], None] | None = None) -> I
                 _end(process)
 
 
-def _hand_over(stdin: IO[bytes], request: dict[str, Any], *, closes: bool) -> None:
+def _hand_over(stdin: IO[bytes], request: bytes, *, closes: bool) -> None:
     try:
-        stdin.write(json.dumps(request).encode() + b"\n")
+        stdin.write(request)
         stdin.flush()
         if closes:
             stdin.close()

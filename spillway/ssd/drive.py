@@ -18,6 +18,7 @@ and is the same to the drive.
 
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from operator import index
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -29,6 +30,7 @@ from spillway.ssd.simulate import INITIAL_STATES, DriveChoice, drive_request
 PAGE_BYTES = 4096
 MOST_IN_FLIGHT = 65536  # native/tool/ssd/held_drive_line.h
 MOST_BYTES = 2**30  # of one I/O; native/device/device.h
+MOST_WORK_NS = 86_400 * 10**9  # in one line; native/tool/ssd/held_drive_line.h
 OPS = {"read": "r", "write": "w"}
 
 
@@ -74,6 +76,10 @@ class Drive:
         each I/O is issued by a thread of its own, and issuing one delays no other. Raises SpillwayError for a preset or
         a state that is unknown; what else is wrong shows when the block is entered.
         """
+        if not isinstance(preset, str):
+            raise SpillwayError(f"preset is {preset!r}; it takes the name of a preset.")
+        if settings is not None and not isinstance(settings, Mapping):
+            raise SpillwayError(f"settings is {settings!r}; it takes a table of keys and values.")
         if preset:
             check_preset(preset, "preset")
         if initial not in INITIAL_STATES:
@@ -149,14 +155,14 @@ class Drive:
         """Submits all of them and returns their numbers, without waiting. An element is an ``Io`` or a tuple like it.
         Raises SpillwayError for one that the drive does not take; then none was submitted."""
         self._open()
-        wanted = list(ios)
+        wanted = [self._io(io) for io in ios]
         if self.in_flight + len(wanted) > MOST_IN_FLIGHT:
             raise SpillwayError(
                 f"{self.in_flight + len(wanted)} I/Os would be in flight, and a drive takes {MOST_IN_FLIGHT}: "
                 "wait for some."
             )
         for io in wanted:
-            self._check(*io)
+            self._check(io)
         first = self._submitted
         self._submitted += len(wanted)
         self._ops += [OPS[op] for op, _, _ in wanted]
@@ -177,6 +183,7 @@ class Drive:
         completion, each once. Raises SpillwayError if there are not so many, DriveFull if the drive has no clean flash
         left."""
         self._open()
+        at_least = _whole(at_least, "at_least")
         if not 0 <= at_least <= self.in_flight:
             raise SpillwayError(f"wait for {at_least} I/Os: {self.in_flight} are in flight.")
         return self._send(at_least) if at_least else []
@@ -189,16 +196,29 @@ class Drive:
         """The program does something else for so long; what is in flight goes on. Raises SpillwayError for a negative
         time."""
         self._open()
+        for_ns = _whole(for_ns, "for_ns")
         if for_ns < 0:
             raise SpillwayError(f"work for {for_ns} ns: time does not go back.")
-        if self._ops:
+        if for_ns > MOST_WORK_NS:
+            raise SpillwayError(f"work for {for_ns} ns: at most {MOST_WORK_NS} ns, a day, at a time.")
+        if self._ops or self._spend_ns + for_ns > MOST_WORK_NS:
             self._send(0)
         self._spend_ns += for_ns
 
-    def _check(self, op: str, offset: int, length: int) -> None:
-        lba, capacity = self._ready["lba_bytes"], self._ready["size_bytes"]
-        if op not in OPS:
+    @staticmethod
+    def _io(io: tuple[str, int, int]) -> Io:
+        """An I/O as the native side takes it; its numbers may be NumPy's."""
+        try:
+            op, offset, length = io
+        except (TypeError, ValueError):
+            raise SpillwayError(f"{io!r} is no I/O: it is (op, offset_bytes, length_bytes).") from None
+        if op not in ("read", "write"):
             raise SpillwayError(f"{op!r} is no I/O: it is read or write.")
+        return Io(op, _whole(offset, "offset_bytes"), _whole(length, "length_bytes"))
+
+    def _check(self, io: Io) -> None:
+        op, offset, length = io
+        lba, capacity = self._ready["lba_bytes"], self._ready["size_bytes"]
         if offset % lba or length % lba or length <= 0 or offset < 0:
             raise SpillwayError(
                 f"{op} of {length} bytes at byte {offset}: both must be multiples of the drive's {lba}-byte LBAs, "
@@ -235,3 +255,13 @@ class Drive:
         if self._conversation is None:
             raise SpillwayError("The drive is not open: use it within its `with` block.")
         return self._conversation
+
+
+def _whole(value: Any, name: str) -> int:
+    """A whole number, which may be NumPy's. Raises SpillwayError for any other value."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return index(value)
+    except TypeError:
+        raise SpillwayError(f"{name} is {value!r}; it takes a whole number.") from None

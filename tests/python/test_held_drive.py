@@ -2,9 +2,11 @@
 
 import itertools
 import json
+import math
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import ROOT
 from test_contract import MakeValidator
@@ -145,6 +147,35 @@ def test_what_the_drive_does_not_take_is_refused_and_nothing_of_it_submitted() -
         with pytest.raises(SpillwayError, match="time does not go back"):
             drive.work(-1)
         assert [each.io for each in drive.wait()] == [0], "it goes on after each of them"
+
+
+NO_NUMBERS: list[Any] = [4096.0, 0.5, math.nan, math.inf, "0", None, True, [], np.float64(0)]
+
+
+def test_what_is_no_whole_number_is_refused_and_the_drive_goes_on() -> None:
+    with small() as drive:
+        drive.read(np.int64(PAGE), np.int32(PAGE))  # as arrays have them
+        for value in NO_NUMBERS:
+            for call in (drive.read, lambda of: drive.write(0, of), drive.wait, drive.work):
+                with pytest.raises(SpillwayError, match="it takes a whole number"):
+                    call(value)
+        for io in ((), ("read",), ("read", 0), None, 5, ([], 0, PAGE), (None, 0, PAGE)):
+            with pytest.raises(SpillwayError, match="is no I/O"):
+                drive.submit([io])  # type: ignore[list-item]
+        with pytest.raises(SpillwayError, match="a day, at a time"):
+            drive.work(10**30)
+        for _ in range(2):
+            drive.work(86_400 * 10**9)
+        assert drive.now_ns >= 2 * 86_400 * 10**9
+        assert [each.io for each in drive.wait()] == [0]
+
+
+@pytest.mark.parametrize("options", [{"preset": 5}, {"preset": None}, {"settings": ["a=b"]}, {"seed": 1.5},
+                                     {"fill": math.nan}, {"fill": 2}, {"fill": "x"}, {"threads": 3}])  # fmt: skip
+def test_options_of_a_wrong_type_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(SpillwayError) as refused, Drive(**({"preset": "quickstart"} | options)):
+        pass
+    assert "\n" not in str(refused.value)
 
 
 def test_the_python_side_refuses_what_the_native_side_refuses() -> None:

@@ -16,6 +16,7 @@ namespace {
 
 constexpr double kMostBytes = 1e18;
 constexpr double kMostCount = 1e15;
+constexpr double kLeastIntervalS = 1e-3;  // a load of a terabyte takes some 1,000 s. Source: guess
 constexpr std::uint64_t kMostFiles = 1'000'000;
 constexpr std::uint64_t kMostThreads = 1024;
 constexpr std::uint64_t kMostQueries = std::uint64_t{1} << 40;
@@ -184,8 +185,12 @@ Result<LsmRequest> read_lsm_request(const Json& json) {
   LsmRequest request;
   request.spec.seed = fields.whole("seed", 1, 0, std::numeric_limits<std::uint64_t>::max());
   request.spec.sample_interval_s = fields.number("sample_interval_s", 0, 0, 1e9);
+  const double interval_s = request.spec.sample_interval_s;
   request.grain = static_cast<std::uint32_t>(fields.whole("grain", 0, 0, lsm::kMostGrain));
   if (Status status = fields.finish(); !status) return status;
+  if (interval_s > 0 && interval_s < kLeastIntervalS) {
+    return Status::bad_input("sample_interval_s takes 0, for no samples, or 0.001 and more");
+  }
   if ((request.grain & (request.grain - 1)) != 0) {
     return Status::bad_input("grain is " + std::to_string(request.grain) +
                              "; it takes a power of two, or 0 to choose one");

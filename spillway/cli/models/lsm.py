@@ -2,6 +2,8 @@
 
 import csv
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from spillway.errors import Interrupted, SpillwayError
 from spillway.lsm import DISTRIBUTIONS, SHAPES, lsm_request, ratios, read_host_costs, simulate
 from spillway.quantity import human_bytes, parse_share, parse_size
 from spillway.rundir.output import check_output, write_output
-from spillway.ssd.simulate import DriveChoice, drive_request
+from spillway.ssd.simulate import DriveChoice, drive_request, errors_name_flags
 
 Document = dict[str, Any]
 DEFAULT_PRESET = "samsung-990-pro"
@@ -64,7 +66,7 @@ def lsm_simulate(as_json: bool, samples: Path | None, **options: Any) -> int:
     if samples is not None:
         check_output(samples, "--samples")
     rows: list[Document] = []
-    with progress_bars() as watch:
+    with progress_bars() as watch, _errors_name_flags(_drive_choice(options)):
 
         def on_event(event: Document) -> None:
             if event["event"] == "lsm-sample":
@@ -84,22 +86,36 @@ def lsm_simulate(as_json: bool, samples: Path | None, **options: Any) -> int:
     return 0 if result["complete"] else Interrupted.exit_code
 
 
-def _request(options: Document, sampled: bool) -> Document:
-    preset = options["preset"] if options["preset"] or options["preset_file"] else DEFAULT_PRESET
-    drive = drive_request(
-        DriveChoice(
-            preset=preset,
-            preset_file=options["preset_file"],
-            capacity=options["capacity"],
-            settings=tuple(options["drive_settings"]),
-        )
+@contextmanager
+def _errors_name_flags(choice: DriveChoice) -> Iterator[None]:
+    """As of `spillway ssd`, but for the flag of any other key of the drive."""
+    try:
+        with errors_name_flags(choice):
+            yield
+    except SpillwayError as error:
+        raise type(error)(str(error).replace("--set: ", "--drive-set: ")) from error
+
+
+def _drive_choice(options: Document) -> DriveChoice:
+    named = options["preset"] is not None or options["preset_file"] is not None
+    return DriveChoice(
+        preset=options["preset"] if named else DEFAULT_PRESET,
+        preset_file=options["preset_file"],
+        capacity=options["capacity"],
+        settings=tuple(options["drive_settings"]),
     )
+
+
+def _request(options: Document, sampled: bool) -> Document:
+    drive = drive_request(_drive_choice(options))
     key_bytes, value_bytes = parse_size(options["key"], "--key"), parse_size(options["value"], "--value")
     num = options["num"]
     if options["data"] is not None:
         if num is not None:
             raise SpillwayError("--data and --num both give the size of the data set: give one of them.")
-        num = max(1, parse_size(options["data"], "--data") // max(1, key_bytes + value_bytes))
+        num = parse_size(options["data"], "--data") // max(1, key_bytes + value_bytes)
+        if not num:
+            raise SpillwayError(f"--data is {options['data']}, less than one pair of {key_bytes + value_bytes} bytes.")
     return lsm_request(
         drive,
         fill=parse_share(options["fill"], "--fill"),
