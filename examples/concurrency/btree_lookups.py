@@ -7,13 +7,14 @@ it has read the last. Look-ups do not wait for each other: several are on their 
 are outstanding, so that one that is waited for does not hold the others up.
 """
 
-import argparse
 import random
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+
+from arguments import at_least, parser_of
+from arguments import run as run_command
 
 from spillway.concurrency import Comparison, MeasuredDrive, Outstanding, compare, measured_drive
 from spillway.ssd.drive import PAGE_BYTES
@@ -101,17 +102,13 @@ def compared(drive: MeasuredDrive, keys: int, lookups: int, fanout: int = FANOUT
 
 def main() -> None:
     """Prints the look-ups one after another beside the batch."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--preset", default="intel-p4510")
-    parser.add_argument("--keys", type=int, default=1_000_000)
-    parser.add_argument("--lookups", type=int, default=5000)
-    parser.add_argument("--profile", type=Path, help="a profile of the preset; else it is measured")
-    parser.add_argument("--fill", type=float, default=1.0, help="share of the drive that holds data")
-    parser.add_argument("--seed", type=int, default=1)
+    parser = parser_of(__doc__)
+    parser.add_argument("--keys", type=at_least(1), default=1_000_000, help="in the tree")
+    parser.add_argument("--lookups", type=at_least(1), default=5000, help="of keys, half of which are there")
     asked = parser.parse_args()
     drive = measured_drive(asked.preset, profile=asked.profile, seed=asked.seed, fill=asked.fill)
     print(compared(drive, asked.keys, asked.lookups).words())
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

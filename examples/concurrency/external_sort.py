@@ -14,13 +14,14 @@ A plan chooses by the drive's costs of a page read and a page written:
 - the fan-in against reading ahead and writing behind, which take memory from it.
 """
 
-import argparse
 import heapq
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+
+from arguments import at_least, parser_of
+from arguments import run as run_command
 
 from spillway.concurrency import Comparison, MeasuredDrive, Outstanding, compare, measured_drive
 from spillway.concurrency.comparison import Ran, run
@@ -215,13 +216,9 @@ def by_plan(drive: MeasuredDrive, pages: int, memory: int, *, asymmetric: bool) 
 
 def main() -> None:
     """Prints the sort one I/O at a time beside the sort at once, and what counting asymmetry gains."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--preset", default="intel-p4510")
-    parser.add_argument("--pages", type=int, default=4000, help="of the input")
-    parser.add_argument("--memory", type=int, default=256, help="pages")
-    parser.add_argument("--profile", type=Path, help="a profile of the preset; else it is measured")
-    parser.add_argument("--fill", type=float, default=1.0, help="share of the drive that holds data")
-    parser.add_argument("--seed", type=int, default=1)
+    parser = parser_of(__doc__)
+    parser.add_argument("--pages", type=at_least(1), default=4000, help="of 4 KiB of the input")
+    parser.add_argument("--memory", type=at_least(4), default=256, help="pages of 4 KiB")
     asked = parser.parse_args()
     drive = measured_drive(asked.preset, profile=asked.profile, seed=asked.seed, fill=asked.fill)
     print(compared(drive, asked.pages, asked.memory).words())
@@ -236,4 +233,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

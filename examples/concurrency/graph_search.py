@@ -12,11 +12,12 @@ Both searches visit the vertices in the order of the textbook's, one by one. Onl
   to them. A list read ahead is kept until its visit; `--memory` bounds how many are.
 """
 
-import argparse
 import random
 from collections import deque
 from dataclasses import dataclass
-from pathlib import Path
+
+from arguments import at_least, parser_of
+from arguments import run as run_command
 
 from spillway.concurrency import Comparison, MeasuredDrive, Outstanding, compare, measured_drive
 from spillway.ssd.drive import PAGE_BYTES
@@ -144,20 +145,18 @@ def compared(drive: MeasuredDrive, search: str, shape: str, vertices: int, degre
 
 def main() -> None:
     """Prints a search one read at a time beside one with k_r outstanding."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--preset", default="intel-p4510")
-    parser.add_argument("--vertices", type=int, default=20_000)
-    parser.add_argument("--degree", type=int, default=8, help="neighbours of a vertex")
-    parser.add_argument("--shape", choices=SHAPES, default="random")
-    parser.add_argument("--search", choices=["bfs", "dfs"], default="bfs")
-    parser.add_argument("--memory", type=int, default=4096, help="lists that depth first keeps ahead of the search")
-    parser.add_argument("--profile", type=Path, help="a profile of the preset; else it is measured")
-    parser.add_argument("--fill", type=float, default=1.0, help="share of the drive that holds data")
-    parser.add_argument("--seed", type=int, default=1)
+    parser = parser_of(__doc__)
+    parser.add_argument("--vertices", type=at_least(1), default=20_000, help="of the graph")
+    parser.add_argument("--degree", type=at_least(1), default=8, help="neighbours of a vertex")
+    parser.add_argument("--shape", choices=SHAPES, default="random", help="of the graph")
+    parser.add_argument("--search", choices=["bfs", "dfs"], default="bfs", help="breadth or depth first")
+    parser.add_argument(
+        "--memory", type=at_least(1), default=4096, help="lists that depth first keeps ahead of the search"
+    )
     asked = parser.parse_args()
     drive = measured_drive(asked.preset, profile=asked.profile, seed=asked.seed, fill=asked.fill)
     print(compared(drive, asked.search, asked.shape, asked.vertices, asked.degree, asked.memory).words())
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

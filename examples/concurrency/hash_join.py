@@ -16,15 +16,17 @@ up to P = 1 + alpha. A plan compares both by the drive's costs of a page; more o
 since either cost is linear in it.
 """
 
-import argparse
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+
+from arguments import at_least, parser_of
+from arguments import run as run_command
 
 from spillway.concurrency import Comparison, MeasuredDrive, Outstanding, compare, measured_drive
 from spillway.concurrency.comparison import Ran, run
+from spillway.errors import SpillwayError
 from spillway.ssd.drive import PAGE_BYTES
 
 RECORDS = 40  # of 100 bytes in a page
@@ -63,8 +65,8 @@ def parts_for(build: int, room: int, *, written: bool) -> int | None:
 
 
 def planned(build: int, probe: int, memory: int, read_us: Cost, write_us: Cost, k_r: int, k_w: int) -> Plan:
-    """The cheapest plan of both kinds, with reads ahead and writes behind in powers of two. Raises ValueError where the
-    memory is too small for any."""
+    """The cheapest plan of both kinds, with reads ahead and writes behind in powers of two. Raises SpillwayError where
+    the memory is too small for any."""
     found, pages = [], build + probe
     for ahead in powers_up_to(k_r):
         again = parts_for(build, memory - ahead, written=False)
@@ -77,7 +79,7 @@ def planned(build: int, probe: int, memory: int, read_us: Cost, write_us: Cost, 
                 us = (pages + written) * read_us(ahead) + written * write_us(behind)
                 found.append(Plan(parts, True, ahead, behind, us))
     if not found:
-        raise ValueError(f"{memory} pages of memory are too few to join {build} pages")
+        raise SpillwayError(f"{memory} pages of memory are too few to join {build} pages: give more --memory.")
     return min(found, key=lambda plan: plan.us)
 
 
@@ -233,14 +235,10 @@ def by_plan(drive: MeasuredDrive, build: int, probe: int, memory: int, *, asymme
 
 def main() -> None:
     """Prints the join one I/O at a time beside the join at once, and what counting asymmetry gains."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--preset", default="intel-p4510")
-    parser.add_argument("--build", type=int, default=1000, help="pages of the smaller table")
-    parser.add_argument("--probe", type=int, default=4000, help="pages of the other")
-    parser.add_argument("--memory", type=int, default=256, help="pages")
-    parser.add_argument("--profile", type=Path, help="a profile of the preset; else it is measured")
-    parser.add_argument("--fill", type=float, default=1.0, help="share of the drive that holds data")
-    parser.add_argument("--seed", type=int, default=1)
+    parser = parser_of(__doc__)
+    parser.add_argument("--build", type=at_least(1), default=1000, help="pages of 4 KiB of the smaller table")
+    parser.add_argument("--probe", type=at_least(1), default=4000, help="pages of 4 KiB of the other")
+    parser.add_argument("--memory", type=at_least(1), default=256, help="pages of 4 KiB")
     asked = parser.parse_args()
     drive = measured_drive(asked.preset, profile=asked.profile, seed=asked.seed, fill=asked.fill)
     sizes = (asked.build, asked.probe, asked.memory)
@@ -256,4 +254,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -161,7 +161,7 @@ def of_profile(path: Path, rated_bytes: float | None = None) -> Drive:
     profile = read_profile(path)
     times = service_times(profile.samples, str(path))
     pio = profile.pio.get(PAGE)
-    if pio is None or not pio.k_r.known or not math.isfinite(pio.write_max_mb_s):
+    if pio is None or not 0 < pio.k_r.value < math.inf or not 0 < pio.write_max_mb_s < math.inf:
         raise SpillwayError(
             f"{path}: the profile does not say how many reads saturate the drive and how fast it writes at random, "
             "which a model of the drive needs; profile it again with --destroy-data and a larger --budget."
@@ -279,7 +279,8 @@ def _preset_of(profile: Profile) -> DriveChoice | None:
     if kind != "preset":
         return None
     check_preset(name, f"the profile's {profile.target['words']}")
-    words = [str(word) for word in profile.conditions.get("command", [])]
+    command = profile.conditions.get("command")
+    words = [str(word) for word in command] if isinstance(command, list) else []
     settings = [value for flag, value in pairwise(words) if flag == "--set"]
     settings += [word.removeprefix("--set=") for word in words if word.startswith("--set=")]
     return DriveChoice(preset=name, settings=tuple(settings))
@@ -293,7 +294,11 @@ def _made_model(profile: Profile, times: ServiceTimes, pio: Pio) -> Document:
     program_ns = MODEL_PAGE * dies * MODEL_PLANES / (stream * 1e6) * 1e9
     alone = times.read_us(PAGE, 1) * 1e3
     spare = _spare_factor(stream / pio.write_max_mb_s)
-    capacity = int(profile.target.get("size_bytes") or 0)
+    capacity = profile.target.get("size_bytes")
+    if not isinstance(capacity, int) or capacity < PAGE:
+        raise SpillwayError(
+            f"the profile of {profile.name} does not say how large the drive is (target.size_bytes): profile it again."
+        )
     settings = {
         "geometry.channels": channels,
         "geometry.chips_per_channel": 1,

@@ -37,12 +37,11 @@ class Others:
     def sentences(self) -> list[tuple[str, str]]:
         """(what, why) of each."""
         node = human_bytes(self.node_bytes).replace(".0 ", " ")
-        other = min((size for size in self.node_us if size != self.node_bytes), key=lambda size: self.node_us[size])
-        cost, beside = self.node_us[self.node_bytes], self.node_us[other]
+        rest = {us: size for size, us in self.node_us.items() if size != self.node_bytes}
+        beside = f", with {human_bytes(rest[min(rest)]).replace('.0 ', ' ')} {min(rest):.3g} µs" if rest else ""
         pages = {
-            f"B-tree nodes of {node}": f"An operation takes {cost:.3g} µs of the drive, with "
-            f"{human_bytes(other).replace('.0 ', ' ')} {beside:.3g} µs; a put rewrites up to {self.node_wa:.3g} times "
-            "its bytes.",
+            f"B-tree nodes of {node}": f"An operation takes {self.node_us[self.node_bytes]:.3g} µs of the drive{beside}; "
+            f"a put rewrites up to {self.node_wa:.3g} times its bytes.",
         }
         if self.n_w is not None and self.n_r is not None:
             pages[f"buffer pool: n_w {self.n_w:.3g}, n_r {self.n_r:.3g}"] = (

@@ -9,7 +9,8 @@ Each arm loads its data in order, overwrites under the mix without being measure
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import tomli_w
 
 from spillway.advise.configuration import (
+    DEFAULTS,
     SINGLE,
     Configuration,
     db_options,
@@ -118,6 +120,22 @@ def verify(advice: Advice, out: Path, command: list[str], watch: Watch | None = 
     return measure(small, arms, out, command, request.simulate, request.seeds, watch)
 
 
+def check_can_run(load: Workload, drive: Drive) -> None:
+    """Before minutes of work: raises SpillwayError where no plan can have this load on this drive."""
+    small = scaled(load, drive)
+    with _plan_file(plan_text(small, {"advised": DEFAULTS.scaled(small.factor)})) as path:
+        load_plan(path)
+
+
+@contextmanager
+def _plan_file(text: str) -> Iterator[Path]:
+    """The run directory will have the plan, so a file of its own is only there to be loaded."""
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "verify.toml"
+        path.write_text(text, encoding="utf-8")
+        yield path
+
+
 def chosen(advice: Advice) -> dict[str, Configuration]:
     """The arms: the winner, the rivals, and the best of other shapes or else the next."""
     shapes = {advice.winner.config.shape}
@@ -146,10 +164,8 @@ def measure(
     """Predicts and runs ``arms``, scaled already. An arm whose run failed has no measured figures. Raises
     SpillwayError where nothing could be measured."""
     predicted = in_parallel(lambda each: small.prediction(each, simulate, seeds), list(arms.values()), small.cores)
-    with tempfile.TemporaryDirectory() as place:  # the run directory has the plan
-        plan_path = Path(place) / "verify.toml"
-        plan_path.write_text(plan_text(small, arms, measured_s, warm_s), encoding="utf-8")
-        finished = execute(load_plan(plan_path), out, command, watch)
+    with _plan_file(plan_text(small, arms, measured_s, warm_s)) as path:
+        finished = execute(load_plan(path), out, command, watch)
     figures = finished.summary["arms"]
     verified = [
         Verified(name, config, of, _whole(figures.get(name)))

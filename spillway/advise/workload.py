@@ -99,6 +99,8 @@ def check(load: Workload, limits: Limits, capacity_bytes: int | None) -> None:
         raise SpillwayError(f"--key is {load.key_bytes}: keys have at least 8 bytes, as in every load of a run.")
     if load.pairs < LEAST_PAIRS:
         raise SpillwayError(f"--data is too small: give at least {LEAST_PAIRS} pairs, each of {load.pair_bytes} bytes.")
+    if load.scans and load.scan_pairs > load.pairs:
+        raise SpillwayError(f"--scan-pairs is {load.scan_pairs}, and the data have {load.pairs} pairs: give fewer.")
     if limits.space_bytes is not None and limits.space_bytes < load.data_bytes:
         raise SpillwayError("--space is less than --data: every configuration holds at least the data set.")
     if capacity_bytes is not None and load.data_bytes >= capacity_bytes:

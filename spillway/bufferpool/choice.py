@@ -9,6 +9,9 @@ from spillway.profile.saturation import measure_saturation, saturation_of_profil
 from spillway.profile.target import Target, scaled
 
 
+MOST_DIGITS = 9  # of n_w: the native side says what a pool of a size takes
+
+
 def chosen_write_back(words: str, target: Target, workload: Workload, seed: int, profile: Path | None) -> WriteBack:
     """A number, ``profile`` (from the k_w of the profile in that directory; without one it is measured), or ``auto``.
 
@@ -17,7 +20,7 @@ def chosen_write_back(words: str, target: Target, workload: Workload, seed: int,
     if words == "auto":
         return tuning(workload)
     if words != "profile":
-        if not (words.isascii() and words.isdigit() and int(words) > 0):
+        if not (words.isascii() and words.isdigit() and len(words) <= MOST_DIGITS and int(words) > 0):
             raise SpillwayError(f"--write-back is {words!r}: it takes a number of pages, profile or auto.")
         return WriteBack(int(words))
     check(workload)

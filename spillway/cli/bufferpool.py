@@ -33,25 +33,46 @@ Document = dict[str, Any]
     "[default: queue; of a sweep queue and threads]",
 )
 @click.option("--prefetch", type=click.IntRange(0), default=0, show_default=True, help="Pages read along with a miss.")
-@click.option("--policy", type=click.Choice(["clock-sweep", "lru"]), default="clock-sweep", show_default=True)
+@click.option(
+    "--policy",
+    type=click.Choice(["clock-sweep", "lru"]),
+    default="clock-sweep",
+    show_default=True,
+    help="Which page leaves.",
+)
 @click.option("--read-fraction", default="0.5", show_default=True, metavar="SHARE", help="f_r of the trace.")
-@click.option("--workload", type=click.Choice(["uniform", "zipfian", "sequential"]), default="uniform")
+@click.option(
+    "--workload",
+    type=click.Choice(["uniform", "zipfian", "sequential"]),
+    default="uniform",
+    show_default=True,
+    help="Of the trace.",
+)
 @click.option("--theta", type=FiniteRange(0, 10), default=0.99, show_default=True, help="Skew of zipfian.")
 @click.option("--trace", type=click.Path(path_type=Path), help="A trace in a file: lines r PAGE or w PAGE.")
-@click.option("--pool-pages", type=click.IntRange(1), default=4096, show_default=True)
-@click.option("--page-bytes", default="4KiB", show_default=True, metavar="SIZE")
+@click.option(
+    "--pool-pages", type=click.IntRange(1), default=4096, show_default=True, help="Pages that the pool holds."
+)
+@click.option("--page-bytes", default="4KiB", show_default=True, metavar="SIZE", help="Of a page.")
 @click.option("--pages", type=click.IntRange(1), help="Pages of the target that the trace is over  [default: all]")
-@click.option("--operations", type=click.IntRange(1), help="[default: 100000; on a drive that takes its time 10000]")
+@click.option(
+    "--operations", type=click.IntRange(1), help="Of the trace  [default: 100000; on a drive that takes its time 10000]"
+)
 @click.option("--repeats", type=click.IntRange(1), default=5, show_default=True, help="Seeds of a sweep.")
 @click.option("--profile", type=click.Path(path_type=Path), help="Take alpha and k_w from a profile.")
-@click.option("--out", "directory", type=click.Path(path_type=Path), help="[default: runs/bufferpool-NAME-TIME]")
+@click.option(
+    "--out",
+    "directory",
+    type=click.Path(path_type=Path),
+    help="Directory of a sweep  [default: runs/bufferpool-NAME-TIME]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 @click.option("--destroy-data", is_flag=True, help="Write to the file or device.")
 @click.option("--paced", is_flag=True, help="Run a preset in real time.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A key of the preset; may be repeated.")
 @click.option("--host-stack", metavar="NAME", help="The host's software that a preset is used through.")
 @click.option("--fill", default="1.0", show_default=True, metavar="SHARE", help="Share of a preset that holds data.")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the trace.")
 def bufferpool_command(target: str, sweeps: bool, directory: Path | None, as_json: bool, **flags: Any) -> None:
     """Run a page trace through a buffer pool that writes n_w dirty pages back at once.
 
@@ -82,6 +103,10 @@ def bufferpool_command(target: str, sweeps: bool, directory: Path | None, as_jso
         raise click.UsageError(
             "--tuned is for --sweep; a single pool that chooses n_w is --write-back profile or auto."
         )
+    if directory is not None and not sweeps:
+        raise click.UsageError("--out is where --sweep leaves its directory, and a single pool leaves none.")
+    if profile is not None and not sweeps and write_back != "profile":
+        raise click.UsageError("--profile is for --sweep and for --write-back profile: leave it out.")
     if len(writers) > 1 and not sweeps:
         raise click.UsageError("--writers names several ways, which only --sweep compares: give one of them.")
     with progress_bars() as watch, errors_name_flags(wanted, FLAGS | bufferpool.FLAGS):

@@ -1,8 +1,12 @@
 """All commands together, and how they end."""
 
+import errno
+import io
 import logging
+import os
 import signal
 import sys
+from contextlib import suppress
 
 import click
 
@@ -29,6 +33,9 @@ from spillway.errors import Interrupted, SpillwayError
 from spillway.version import __version__
 
 
+OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+
+
 def main() -> None:
     """The entry point: a SpillwayError becomes one sentence and an exit code."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -38,8 +45,12 @@ def main() -> None:
     if not logger.handlers:
         logger.addHandler(_Notes())
         logger.propagate = False
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # what the locale cannot write, such as µ, becomes a question mark
     try:
         code = spillway.main(standalone_mode=False)
+        sys.stdout.flush()  # here, where what goes wrong with it can be said
         sys.exit(code if isinstance(code, int) else 0)
     except SpillwayError as error:
         _complain(str(error), error.exit_code)
@@ -53,6 +64,19 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()  # whoever read the output has seen enough
         sys.exit(1)
+    except OSError as error:
+        if error.errno not in OUTPUT_ERRORS:
+            raise
+        _discard_output()
+        _complain(
+            f"what there is to say cannot be written: {(error.strerror or str(error)).lower()}; free some space.", 2
+        )
+
+
+def _discard_output() -> None:
+    """So that the interpreter, which writes at its end what is left, does not complain."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Notes(logging.Handler):

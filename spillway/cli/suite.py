@@ -190,7 +190,7 @@ def _print_cells(place: Path, cells: list["Cell"]) -> None:
 
     rows = []
     for cell in cells:
-        there = read_cell(place, cell.address)
+        there = read_cell(place, cell.address, removes=False)
         rows.append((cell.name, cell.address, there[0] if there else "not run"))
     out.print(figures(("cell", "address", "state"), rows))
 

@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass
 
 from spillway.concurrency.measured import MeasuredDrive
 from spillway.concurrency.outstanding import Outstanding
+from spillway.errors import SpillwayError
 from spillway.models.pio import speedup_of_both_batched
 
 NEAR = 0.10  # of each other: then nothing is left to explain
@@ -163,9 +164,14 @@ def run(drive: MeasuredDrive, program: Program, reads: int, writes: int, threads
 
 
 def compare(name: str, drive: MeasuredDrive, program: Program) -> Comparison:
-    """Runs ``program`` one I/O at a time, and with k_r reads and k_w writes in flight. Raises as the drive does."""
+    """Runs ``program`` one I/O at a time, and with k_r reads and k_w writes in flight. Raises as the drive does, and
+    SpillwayError where the program does no I/O."""
     k_r, k_w = drive.reads_at_once, drive.writes_at_once
     one, many = run(drive, program, 1, 1), run(drive, program, k_r, k_w)
+    if not one.seconds:
+        raise SpillwayError(
+            f"{name}: the program does no I/O on the drive, so there is nothing to compare: give it more."
+        )
     by_threads = run(drive, program, k_r, k_w, threads=True)
     gains = (drive.saturation.gain("read", many.reads), drive.saturation.gain("write", many.writes))
     alone = drive.write_us(1) / drive.read_us(1)

@@ -104,6 +104,10 @@ class SuiteFrames:
         return f"<p>{escape(repr(self))}</p>{self.plans.to_html(index=False, na_rep='–')}"
 
 
+def _is_plan(plan: Any) -> bool:
+    return isinstance(plan, dict) and isinstance(plan.get("settings") or [], list)
+
+
 def read_suite(path: str | Path) -> SuiteFrames:
     """A directory as `spillway suite` leaves it. Raises SpillwayError where ``path`` is none, or suite.json is damaged
     or of a later version."""
@@ -111,6 +115,6 @@ def read_suite(path: str | Path) -> SuiteFrames:
     file = directory / "suite.json"
     document = read_head(file, "spillway_suite", KNOWN_LAYOUT, "suite", "spillway suite NAME")
     plans = document.get("plans")
-    if not isinstance(plans, dict) or not all(isinstance(plan, dict) for plan in plans.values()):
+    if not isinstance(plans, dict) or not all(map(_is_plan, plans.values())):
         raise SpillwayError(f"{file}: this is no list of a suite's plans; run the suite again.")
     return SuiteFrames(directory, document)

@@ -107,6 +107,15 @@ class SweepFrames:
         return f"<p>{escape(repr(self))}</p>{table}"
 
 
+def _is_cell(cell: Any) -> bool:
+    return (
+        isinstance(cell, dict)
+        and isinstance(cell.get("seeds") or [], list)
+        and isinstance(cell.get("point") or {}, dict)
+        and isinstance(cell.get("directory") or "", str)
+    )
+
+
 def read_sweep(path: str | Path) -> SweepFrames:
     """A directory as `spillway sweep` leaves it, also while it runs. Raises SpillwayError where ``path`` is none, or
     sweep.json is damaged or of a later version."""
@@ -114,6 +123,6 @@ def read_sweep(path: str | Path) -> SweepFrames:
     file = directory / "sweep.json"
     document = read_head(file, "spillway_sweep", KNOWN_LAYOUT, "sweep", "spillway sweep PLAN")
     cells = document.get("cells")
-    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
+    if not isinstance(cells, list) or not all(map(_is_cell, cells)):
         raise SpillwayError(f"{file}: this is no list of a sweep's cells; run the sweep again.")
     return SweepFrames(directory, document)

@@ -172,10 +172,13 @@ def read_profile(path: Path) -> Profile:
     except ValueError as error:
         raise SpillwayError(f"{path / 'samples.csv'}: {error}; profile the drive again.") from error
     try:
+        for name in ("target", "conditions"):
+            if not isinstance(document[name], dict):
+                raise TypeError(f"{name} is no table")
         return Profile(
             document["target"],
             document["conditions"],
-            {op: Estimate(**value) for op, value in document["latency_us"].items()},
+            {op: _estimate(value) for op, value in document["latency_us"].items()},
             {int(bs): Pio(**_estimates(value)) for bs, value in document["pio"].items()},
             {int(k): Mqssd(**_estimates(value)) for k, value in document["mqssd"].items()},
             samples,
@@ -188,7 +191,23 @@ def read_profile(path: Path) -> Profile:
 
 
 def _estimates(value: Document) -> Document:
-    return {k: Estimate(**v) if isinstance(v, dict) else v for k, v in value.items()}
+    found = {k: _estimate(v) if isinstance(v, dict) else v for k, v in value.items()}
+    for key, each in found.items():
+        if key == "alpha_rule":
+            is_right = isinstance(each, str)
+        elif key.startswith("r2_") or key.endswith("_max_mb_s"):
+            is_right = isinstance(each, int | float)
+        else:
+            is_right = isinstance(each, Estimate)
+        if not is_right:
+            raise TypeError(f"{key} is {each!r}")
+    return found
+
+
+def _estimate(value: Document) -> Estimate:
+    if not all(isinstance(each, int | float) for each in value.values()):
+        raise TypeError(f"{value!r} is no estimate")
+    return Estimate(**value)
 
 
 def _toml(path: Path) -> Document:

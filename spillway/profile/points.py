@@ -6,6 +6,7 @@ the share of the pages that start a random access, in percent (M22), n = 100 / r
 
 import csv
 import io
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -98,6 +99,7 @@ class Sample:
 COLUMNS = tuple(field.name for field in fields(Sample))
 _TEXTS = ("procedure", "op", "pattern")
 _COUNTS = ("bs_bytes", "numjobs", "iodepth", "ios")
+_ABOVE_0 = ("bs_bytes", "numjobs", "iodepth", "bandwidth_mb_s")  # what others are divided by
 
 Measure = Callable[[Point], Sample]
 
@@ -175,4 +177,8 @@ def _typed(name: str, cell: str) -> Any:
         if name != "r_percent":
             raise ValueError(f"{name} is empty")
         return None
-    return int(cell) if name in _COUNTS else float(cell)
+    value = int(cell) if name in _COUNTS else float(cell)
+    least = "above 0" if name in _ABOVE_0 else "at least 0"
+    if not (math.isfinite(value) and (value > 0 if name in _ABOVE_0 else value >= 0)):
+        raise ValueError(f"{name} is {cell}, and it is {least}")
+    return value

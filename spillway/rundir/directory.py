@@ -262,6 +262,8 @@ def _lack(figures: Any) -> str:
     )
     if absent is not None:
         return f"{absent} is missing"
+    if not isinstance(figures.get("point") or {}, dict):
+        return "its point is no table"
     several = figures.get("repetitions", [])
     if not isinstance(several, list) or not all(isinstance(each, dict) for each in several):
         return "its repetitions are no tables"
@@ -303,9 +305,9 @@ def _read_arm(directory: Path, name: str, figures: Document, is_failed: bool) ->
         _read_csv(directory / "stalls.csv", lambda names: tuple(names) == STALL_COLUMNS)
         if is_read("stalls.csv")
         else [],
-        _read_json(directory / "phases.json") if is_read("phases.json") else [],
+        _read_tables(directory / "phases.json") if is_read("phases.json") else [],
         _read_json(directory / "result.json") if is_read("result.json") else {},
-        _read_json(directory / "events.json") if is_read("events.json") else [],
+        _read_tables(directory / "events.json") if is_read("events.json") else [],
     )
 
 
@@ -381,6 +383,13 @@ def _read_json(path: Path) -> Any:
         return json.loads(_read_text(path))
     except (ValueError, RecursionError) as error:
         raise SpillwayError(f"{path}: this is not JSON ({error}); run the plan again.") from error
+
+
+def _read_tables(path: Path) -> list[Document]:
+    found = _read_json(path)
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise SpillwayError(f"{path}: this is no list of tables; run the plan again.")
+    return found
 
 
 def _read_csv(path: Path, fits: Callable[[Sequence[str]], bool]) -> list[Row]:

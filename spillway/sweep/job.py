@@ -120,19 +120,32 @@ def place_of(out: Path, address: str) -> Path:
     return out / CELLS / address
 
 
-def read_cell(out: Path, address: str) -> tuple[End, RunRecord] | None:
-    """How a cell ended that need not be run again, with its figures; None where it has to be run. One that cannot be
-    read is removed."""
+def read_cell(out: Path, address: str, *, removes: bool = True) -> tuple[End, RunRecord] | None:
+    """How a cell ended that need not be run again, with its figures; None where it has to be run. One that is damaged
+    is removed if ``removes``. Raises SpillwayError where a file cannot be read that may be whole."""
     place = place_of(out, address)
     if not place.exists():
         return None
     try:
         run = read_figures(place)
-    except SpillwayError:
-        shutil.rmtree(place, ignore_errors=True)
+        _check_recorded(run)
+    except SpillwayError as error:
+        why = error.__cause__
+        if isinstance(why, OSError) and not isinstance(why, FileNotFoundError | NotADirectoryError):
+            raise  # such as a file server that does not answer
+        if removes:
+            shutil.rmtree(place, ignore_errors=True)
         return None
     end: End = "done" if run.manifest.get("complete") else "drive full"
     return end, run
+
+
+def _check_recorded(run: RunRecord) -> None:
+    """Raises SpillwayError where the directory of a repetition is missing."""
+    for arm in run.arms:
+        for each in arm.summary.get("repetitions") or [arm.summary]:
+            if not (run.path / each.get("directory", "") / "samples.csv").is_file():
+                raise SpillwayError(f"{run.path}: it has not all that it names; run the sweep again.")
 
 
 def put(fresh: Path, place: Path, *, replaces: bool) -> None:

@@ -7,7 +7,6 @@ or a directory above the plan's ``drive.path``: the node was started with ``--re
 Ray's own retries are off: the sweep counts attempts.
 """
 
-import importlib.util
 import socket
 import time
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import Any
 
 from spillway.errors import SpillwayError
 from spillway.sweep.cell import Cell
+from spillway.sweep.modules import module_of
 from spillway.sweep.order import Room
 from spillway.sweep.process import run_job
 
@@ -112,10 +112,7 @@ class RayCluster:
     def __init__(self, address: str, cells: int | None, environment: Mapping[str, str]) -> None:
         """``address``: HOST:PORT of the cluster; "": the one that this machine is a node of. Raises SpillwayError where
         Ray is not installed or there is no such cluster."""
-        if importlib.util.find_spec("ray") is None:
-            raise SpillwayError("--on ray needs Ray, which is not installed: `pip install 'spillway[ray]'`.")
-        import ray
-
+        ray = module_of("ray", "Ray", "--on ray", "ray")
         self._ray, self._environment = ray, dict(environment)
         self.room = Room(MOST_QUEUED if cells is None else cells)
         self._looked_s, self._nodes = float("-inf"), list[Resources]()

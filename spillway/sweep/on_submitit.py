@@ -4,7 +4,6 @@ A paced cell gets its machine for itself (``--exclusive``), any other the cores 
 by all machines of the cluster: submitit needs that too.
 """
 
-import importlib.util
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from typing import Any
 
 from spillway.errors import SpillwayError
 from spillway.sweep.cell import Cell
+from spillway.sweep.modules import module_of
 from spillway.sweep.order import Room
 from spillway.sweep.process import run_job
 
@@ -63,9 +63,8 @@ class Submitit:
     ) -> None:
         """``kind``: "slurm" or "local". ``parameters``: of submitit's executor, for every job. Raises SpillwayError
         where submitit is not installed, there is no Slurm, or a parameter is unknown."""
-        if importlib.util.find_spec("submitit") is None:
-            name = "slurm" if kind == "slurm" else "submitit-local"
-            raise SpillwayError(f"--on {name} needs submitit, which is not installed: `pip install 'spillway[slurm]'`.")
+        self._name = "--on slurm" if kind == "slurm" else "--on submitit-local"
+        self._submitit = module_of("submitit", "submitit", self._name, "slurm")
         self.room, self._environment = room, dict(environment)
         self._is_slurm = kind == "slurm"
         self.poll_s, self.lag_s = (2.0, 10.0) if self._is_slurm else (0.1, 0.0)
@@ -81,10 +80,9 @@ class Submitit:
                 raise SpillwayError(f"--on slurm: this machine has no Slurm: {_first_line(error)}.") from error
 
     def _make(self) -> None:
-        import submitit
-
         if self._executor is None:
-            self._executor = (submitit.SlurmExecutor if self._is_slurm else submitit.LocalExecutor)(self._folder)
+            kind = self._submitit.SlurmExecutor if self._is_slurm else self._submitit.LocalExecutor
+            self._executor = kind(self._folder)
 
     def _of_slurm(self, *, cores: int, paced: bool) -> None:
         own = {"cpus_per_task": cores, "exclusive": True if paced else None}
@@ -95,18 +93,17 @@ class Submitit:
 
     def submit(self, cell: Cell, job: Path) -> SubmititFuture:
         """Submits a job. Raises SpillwayError where Slurm does not take it."""
-        import submitit
-
-        self._make()
-        if self._is_slurm:
-            self._of_slurm(cores=cell.cores, paced=cell.paced)
-        else:
-            self._executor.update_parameters(timeout_min=MOST_MINUTES)
+        errors = (self._submitit.core.utils.FailedJobError, OSError, subprocess.CalledProcessError)
         try:
+            self._make()
+            if self._is_slurm:
+                self._of_slurm(cores=cell.cores, paced=cell.paced)
+            else:
+                self._executor.update_parameters(timeout_min=MOST_MINUTES)
             with redirect_stderr(StringIO()):  # where submitit repeats what sbatch says
                 future = SubmititFuture(self._executor.submit(run_job, str(job), self._environment))
-        except (submitit.core.utils.FailedJobError, OSError, subprocess.CalledProcessError) as error:
-            raise SpillwayError(f"--on slurm: the job was not taken: {_first_line(error)}.") from error
+        except errors as error:
+            raise SpillwayError(f"{self._name}: the job was not taken: {_first_line(error)}.") from error
         self._futures.append(future)
         return future
 

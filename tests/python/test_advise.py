@@ -33,8 +33,10 @@ from spillway.advise.search import default_order, rollback_for
 from spillway.advise.simulated import Setting, request, thorough
 from spillway.advise.space import configurations, neighbours
 from spillway.advise.traffic import closed_form, level_sizes
+from spillway.advise.verify import Check, Verified
 from spillway.advise.workload import Limits, Workload, check, parse_mix
-from spillway.errors import SpillwayError
+from spillway.errors import Interrupted, RunFailed, SpillwayError
+from spillway.run.execute import Finished
 
 Document = dict[str, Any]
 
@@ -401,6 +403,14 @@ def test_the_document_is_json_and_says_what_was_asked() -> None:
     assert made["options"]["write_buffer_size"] == str(found.winner.config.write_buffer_bytes)
 
 
+@pytest.mark.parametrize("value", [0, 1, 2**12, 300_000, 2**19, 2**24])
+def test_there_is_a_node_for_values_of_any_size(value: int) -> None:
+    found = others(replace(LOAD, value_bytes=value), DRIVE)
+    assert found.node_bytes in found.node_us
+    (_, words), *_ = found.sentences()
+    assert words.startswith("An operation takes ") and words.endswith(" times its bytes.")
+
+
 def test_node_sizes_follow_the_mix() -> None:
     point = others(replace(LOAD, puts=0.0, gets=1.0, scans=0.0), DRIVE)
     ranges = others(replace(LOAD, puts=0.0, gets=0.0, scans=1.0, scan_pairs=1000), DRIVE)
@@ -471,6 +481,40 @@ def test_a_question_that_is_none_is_one_sentence(
     done = invoke(*ask_command, *words)
     assert done.code == 2
     assert says in done.err and done.err.count("\n") == 1, done.err
+
+
+@pytest.mark.parametrize(("raised", "code"), [(RunFailed, 1), (SpillwayError, 2), (Interrupted, 130)])
+def test_a_check_that_is_refused_loses_nothing_of_the_answer(
+    invoke: Any, ask_command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    raised: type[SpillwayError], code: int,
+) -> None:  # fmt: skip
+    def verify(*_: Any) -> Any:
+        raise raised("it broke.")
+
+    monkeypatch.setattr("spillway.advise.advise", lambda *_: advice())
+    monkeypatch.setattr("spillway.advise.verify.verify", verify)
+    for json_path in ("-", tmp_path / "a.json"):
+        done = invoke(*ask_command, "--verify", "--out", tmp_path / "run", "--json", json_path)
+        assert (done.code, done.err) == (code, "spillway: it broke.\n")
+        answer = json.loads(done.out if json_path == "-" else (tmp_path / "a.json").read_text())
+        assert answer["ranked"] and answer["verified"] == []
+
+
+@pytest.mark.parametrize(
+    ("failure", "interrupted", "code"), [("", False, 0), ("an arm failed.", False, 1), ("", True, 130)]
+)
+def test_a_check_ends_as_its_run_does(
+    invoke: Any, ask_command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    failure: str, interrupted: bool, code: int,
+) -> None:  # fmt: skip
+    found = advice()
+    ran = Finished(tmp_path / "run", {}, failure, interrupted, 1 if failure else 0)
+    arms = [Verified("advised", found.winner.config, found.winner, None)]
+    monkeypatch.setattr("spillway.advise.advise", lambda *_: found)
+    monkeypatch.setattr("spillway.advise.verify.verify", lambda *_: Check(arms, ran))
+    done = invoke(*ask_command, "--verify", "--out", tmp_path / "run")
+    assert done.code == code
+    assert done.err == (f"spillway: an arm failed. What was measured is in {tmp_path / 'run'}.\n" if failure else "")
 
 
 def test_figures_are_finite(tmp_path: Path) -> None:

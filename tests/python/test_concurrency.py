@@ -6,6 +6,7 @@ import random
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
+from types import ModuleType
 from typing import Any, cast
 
 import pytest
@@ -13,12 +14,14 @@ from conftest import ROOT
 
 from spillway.concurrency import Comparison, MeasuredDrive, Outstanding, Ran
 from spillway.concurrency import comparison as compared
+from spillway.errors import SpillwayError
 from spillway.models import pio
 from spillway.profile.document import Estimate, Pio
 from spillway.profile.saturation import Saturation
 from spillway.ssd.drive import PAGE_BYTES, Done, Drive
 
 sys.path.insert(0, str(ROOT / "examples" / "concurrency"))
+import arguments
 import btree_lookups
 import external_sort
 import graph_search
@@ -453,5 +456,39 @@ def test_scanning_again_is_cheaper_up_to_one_more_part_than_a_write_costs() -> N
 
 def test_too_little_memory_is_said() -> None:
     read_us, write_us = costs(1.0, 1.0)
-    with pytest.raises(ValueError, match="1 pages of memory are too few"):
+    with pytest.raises(SpillwayError, match="1 pages of memory are too few to join 100 pages: give more --memory"):
         hash_join.planned(100, 100, 1, read_us, write_us, 4, 4)
+
+
+# ---------------------------------------------------------------- the command lines
+
+COUNTS = [
+    (btree_lookups, ("--keys", "--lookups", "--seed")),
+    (external_sort, ("--pages", "--memory", "--seed")),
+    (graph_search, ("--vertices", "--degree", "--memory", "--seed")),
+    (hash_join, ("--build", "--probe", "--memory", "--seed")),
+]
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "1e3", "1_0", "\u0661", "", "9" * 30])
+@pytest.mark.parametrize(("module", "flags"), COUNTS)
+def test_a_count_that_is_none_is_refused(
+    module: ModuleType, flags: tuple[str, ...], text: str,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(module, "measured_drive", None)
+    for flag in flags if text != "0" else flags[:-1]:
+        monkeypatch.setattr(sys, "argv", [module.__name__, f"{flag}={text}"])
+        with pytest.raises(SystemExit) as ended:
+            arguments.run(module.main)
+        assert ended.value.code == 2
+        assert f"argument {flag}: {text!r} is no whole number from" in capsys.readouterr().err
+
+
+def test_an_error_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["btree_lookups.py", "--preset", "intel-p4511"])
+    with pytest.raises(SystemExit) as ended:
+        arguments.run(btree_lookups.main)
+    said = capsys.readouterr()
+    assert ended.value.code == 2 and said.out == ""
+    assert said.err.count("\n") == 1 and "did you mean 'intel-p4510'" in said.err

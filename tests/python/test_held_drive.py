@@ -149,19 +149,20 @@ def test_what_the_drive_does_not_take_is_refused_and_nothing_of_it_submitted() -
         assert [each.io for each in drive.wait()] == [0], "it goes on after each of them"
 
 
+NO_IOS: list[Any] = [(), ("read",), ("read", 0), None, 5, ([], 0, PAGE), (None, 0, PAGE)]
 NO_NUMBERS: list[Any] = [4096.0, 0.5, math.nan, math.inf, "0", None, True, [], np.float64(0)]
 
 
 def test_what_is_no_whole_number_is_refused_and_the_drive_goes_on() -> None:
     with small() as drive:
-        drive.read(np.int64(PAGE), np.int32(PAGE))  # as arrays have them
+        drive.read(np.int64(PAGE), np.int32(PAGE))  # type: ignore[arg-type]  # as arrays have them
         for value in NO_NUMBERS:
             for call in (drive.read, lambda of: drive.write(0, of), drive.wait, drive.work):
                 with pytest.raises(SpillwayError, match="it takes a whole number"):
                     call(value)
-        for io in ((), ("read",), ("read", 0), None, 5, ([], 0, PAGE), (None, 0, PAGE)):
+        for io in NO_IOS:
             with pytest.raises(SpillwayError, match="is no I/O"):
-                drive.submit([io])  # type: ignore[list-item]
+                drive.submit([io])
         with pytest.raises(SpillwayError, match="a day, at a time"):
             drive.work(10**30)
         for _ in range(2):

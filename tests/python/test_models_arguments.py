@@ -32,14 +32,15 @@ def test_what_is_no_number_is_refused(read: Callable[[str, Any], Any], value: An
 
 @pytest.mark.parametrize("read", READERS)
 def test_any_shape_and_dtype_of_numbers_is_taken(read: Callable[[str, Any], Any]) -> None:
-    for value in ([], np.empty((0, 3)), np.float32(1), 1, True, np.array(1), np.ones((2, 1), dtype=np.uint8),
-                  pd.array([1, 1], dtype="Int64"), pd.Series([1.0])):  # fmt: skip
+    values: list[Any] = [[], np.empty((0, 3)), np.float32(1), 1, True, np.array(1), np.ones((2, 1), dtype=np.uint8),
+                  pd.array([1, 1], dtype="Int64"), pd.Series([1.0])]  # fmt: skip
+    for value in values:
         assert read("r", value).shape == np.asarray(value).shape and read("r", value).dtype == np.float64
 
 
 def functions() -> dict[str, tuple[Callable[..., Any], list[str]]]:
     """Of every model, with those of their arguments that are arrays."""
-    found = {}
+    found: dict[str, tuple[Callable[..., Any], list[str]]] = {}
     for name in spillway.models.__all__:
         module = getattr(spillway.models, name)
         if not isinstance(module, ModuleType):
@@ -72,7 +73,7 @@ def test_a_layout_has_sizes(wrong: Any) -> None:
         sizes: dict[str, Any] = {"data_bytes": 1e9, "pair_bytes": 100, name: wrong}
         with pytest.raises(SpillwayError, match=f"^{name} must be one number"):
             Layout(**sizes)
-    Layout(np.float64(1e9), np.int64(100))
+    Layout(np.float64(1e9), np.int64(100))  # type: ignore[arg-type]
 
 
 def test_costs_are_numbers() -> None:

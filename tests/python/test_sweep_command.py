@@ -181,6 +181,22 @@ def test_a_package_that_is_not_installed_is_named(
     assert f"which is not installed: `pip install 'spillway[{extra}]'`." in ended.err
 
 
+@pytest.mark.parametrize(("where", "package"), [("ray", "ray"), ("slurm", "submitit"), ("submitit-local", "submitit")])
+def test_a_package_that_is_broken_is_named(
+    fake: Fake, swept_plan: Path, tmp_path: Path, invoke: Invoke, where: str, package: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / f"{package}.py").write_text("raise ImportError('libfoo.so.1: no such file\\nand more')")
+    monkeypatch.syspath_prepend(tmp_path / "broken")
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    ended = invoke("sweep", swept_plan, "--out", tmp_path / "out", "--on", where)
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert "which cannot be imported: libfoo.so.1: no such file; `pip install" in ended.err
+    assert not (tmp_path / "out").exists() and fake.requests() == []
+
+
 def test_a_plan_that_is_refused_leaves_nothing(fake: Fake, swept_plan: Path, tmp_path: Path, invoke: Invoke) -> None:
     swept_plan.write_text(VIRTUAL + AXIS.replace("value_bytes", "valu_bytes"))
     ended = invoke("sweep", swept_plan, "--out", tmp_path / "out")

@@ -212,6 +212,37 @@ def test_a_cell_that_is_damaged_is_run_again(sweep: Sweeper, file: str) -> None:
     assert executor.begun == [100]
 
 
+def test_a_cell_that_lacks_what_it_names_is_run_again_and_a_list_leaves_it(sweep: Sweeper) -> None:
+    outcome = sweep()
+    of = outcome.cells[1]
+    shutil.rmtree(sweep.out / "cells" / of.address / "arms")
+    assert files.read_cell(sweep.out, of.address, removes=False) is None
+    assert (sweep.out / "cells" / of.address / "manifest.json").exists()
+    executor = Scripted()
+    assert states(sweep(executor)) == ALL_DONE
+    assert executor.begun == [100]
+
+
+def test_a_cell_that_cannot_be_read_now_is_not_lost(sweep: Sweeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a file server that does not answer: what is there may be whole."""
+    place = sweep.out / "cells" / sweep().cells[1].address
+    real = Path.read_text
+
+    def read_text(path: Path, *rest: Any, **options: Any) -> str:
+        if path.parent == place:
+            raise OSError(5, "Input/output error")
+        return real(path, *rest, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_text", read_text)
+        with pytest.raises(SpillwayError, match="Input/output error"):
+            sweep()
+    assert (place / "manifest.json").exists()
+    executor = Scripted()
+    assert states(sweep(executor)) == ALL_DONE
+    assert executor.begun == []
+
+
 @pytest.mark.parametrize("after", [1, 4])
 def test_a_ctrl_c_at_any_time_leaves_what_is_done(sweep: Sweeper, after: int) -> None:
     polls = 0

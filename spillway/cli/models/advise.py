@@ -34,16 +34,32 @@ _ORDERS = ("throughput", "wa-total", "p99", "lifetime", "space")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A key of the preset; may be repeated.")
 @click.option("--tbw", metavar="SIZE", help="Host bytes that the drive's maker warrants, for the lifetime.")
 @click.option("--data", required=True, metavar="SIZE", help="Keys and newest values, such as 100GB.")
-@click.option("--key", "key_bytes", type=click.IntRange(8, 1024), default=16, show_default=True, metavar="BYTES")
-@click.option("--value", "value_bytes", type=click.IntRange(0, 2**24), default=1000, show_default=True, metavar="BYTES")
-@click.option("--mix", default="put=0.5,get=0.5", show_default=True, help="Shares of put, get and scan.")
-@click.option("--scan-pairs", type=click.IntRange(1, 1_000_000), default=100, show_default=True, help="Of each scan.")
+@click.option(
+    "--key", "key_bytes", type=click.IntRange(8, 1024), default=16, show_default=True, metavar="BYTES", help="Of a key."
+)
+@click.option(
+    "--value",
+    "value_bytes",
+    type=click.IntRange(0, 2**24),
+    default=1000,
+    show_default=True,
+    metavar="BYTES",
+    help="Of a value.",
+)
+@click.option("--mix", default="put=0.5,get=0.5", show_default=True, help="Shares of put, get and scan, as 0.5 or 50%.")
+@click.option(
+    "--scan-pairs",
+    type=click.IntRange(1, 1_000_000),
+    default=100,
+    show_default=True,
+    help="Pairs that each scan reads.",
+)
 @click.option("--zipfian", type=FiniteRange(0, 1, min_open=True, max_open=True), help="Skew  [default: uniform]")
 @click.option("--rate", metavar="RATE", help="Operations/s to keep  [default: as many as there can be]")
 @click.option("--p99", metavar="TIME", help="Most that the p99 of any kind of operation may be, such as 5ms.")
 @click.option("--space", metavar="SIZE", help="Most bytes on the drive.")
 @click.option("--memory", default="1GiB", show_default=True, metavar="SIZE", help="Memtables, block cache, filters.")
-@click.option("--years", type=Finite(), help="For which the drive has to last.")
+@click.option("--years", type=Finite(), help="Years that the drive has to last.")
 @click.option("--cores", type=click.IntRange(1, 1024), help="Of the machine that it is for  [default: this one's]")
 @click.option("--clients", type=click.IntRange(1, 4096), help="Threads that call the database  [default: the cores]")
 @click.option("--by", "order", type=click.Choice(_ORDERS), help="Ranks  [default: throughput; with --rate wa-total]")
@@ -55,7 +71,7 @@ _ORDERS = ("throughput", "wa-total", "p99", "lifetime", "space")
 @click.option("--verify", "verifies", is_flag=True, help="Run winner, rivals and runners-up, scaled, and compare.")
 @click.option("--out", "directory", type=click.Path(path_type=Path), help="Of --verify  [default: runs/verify-TIME]")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write the answer as JSON; - prints it.")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the simulations.")
 def advise_command(
     preset: str | None,
     profile: Path | None,
@@ -78,6 +94,7 @@ def advise_command(
     """
     from spillway.advise import advise
     from spillway.advise.others import others
+    from spillway.advise.verify import check_can_run
     from spillway.advise.workload import check
 
     places = {"--options": options_path, "--wiredtiger": wiredtiger_path, "--json": json_path}
@@ -85,6 +102,8 @@ def advise_command(
     load, limits, current = _asked(flags)
     drive = _drive(preset, profile, settings, tbw, seed)
     check(load, limits, drive.capacity_bytes)
+    if verifies:
+        check_can_run(load, drive)
     with progress_bars() as watch:
         found = advise(_request(load, limits, drive, current, seed, flags), watch)
     beside = others(load, drive)

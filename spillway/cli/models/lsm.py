@@ -20,6 +20,7 @@ from spillway.rundir.output import check_output, write_output
 from spillway.ssd.simulate import DriveChoice, drive_request, errors_name_flags
 
 Document = dict[str, Any]
+LEAST_INTERVAL_S = 1e-3  # native/tool/lsm/request.cc
 DEFAULT_PRESET = "samsung-990-pro"
 
 
@@ -39,9 +40,20 @@ def lsm() -> None:
 @click.option("--operations", type=click.IntRange(1), help="Puts  [default: --num]")
 @click.option("--key", default="16", show_default=True, metavar="SIZE", help="Bytes of a key.")
 @click.option("--value", default="100", show_default=True, metavar="SIZE", help="Bytes of a value.")
-@click.option("--distribution", type=click.Choice(DISTRIBUTIONS), default="filluniquerandom", show_default=True)
-@click.option("--rate", type=FiniteRange(0, min_open=True), metavar="OPS_S", help="An open loop at this rate.")
-@click.option("--shape", type=click.Choice(SHAPES), default="leveled", show_default=True)
+@click.option(
+    "--distribution",
+    type=click.Choice(DISTRIBUTIONS),
+    default="filluniquerandom",
+    show_default=True,
+    help="Of the keys that are put.",
+)
+@click.option(
+    "--rate",
+    type=FiniteRange(0, min_open=True),
+    metavar="OPS_S",
+    help="Puts/s of an open loop  [default: as many as there can be]",
+)
+@click.option("--shape", type=click.Choice(SHAPES), default="leveled", show_default=True, help="Of the tree.")
 @click.option("--fanout", type=FiniteRange(1, min_open=True), help="max_bytes_for_level_multiplier  [default: 10]")
 @click.option("--l0", type=click.IntRange(1), help="level0_file_num_compaction_trigger  [default: 4]")
 @click.option("--file-size", metavar="SIZE", help="target_file_size_base  [default: 64MiB]")
@@ -49,16 +61,30 @@ def lsm() -> None:
 @click.option("--level-base", metavar="SIZE", help="max_bytes_for_level_base  [default: 256MiB]")
 @click.option("--threads", type=click.IntRange(1), help="Compaction threads  [default: 1]")
 @click.option("--subcompactions", type=click.IntRange(1), help="max_subcompactions  [default: 1]")
-@click.option("--spill", metavar="SIZE", help="A spill store of this capacity takes the writes of stalls.")
+@click.option(
+    "--spill", metavar="SIZE", help="A spill store of this capacity takes the writes of stalls  [default: none]"
+)
 @click.option("--host", type=click.Path(path_type=Path), help="The processor's costs, of scripts/lsm_host_costs.py.")
-@click.option("--query", "queries", multiple=True, metavar="WORKLOAD[:THREADS[:OPS]]", help="readrandom or seekrandom.")
+@click.option(
+    "--query",
+    "queries",
+    multiple=True,
+    metavar="WORKLOAD[:THREADS[:OPS]]",
+    help="readrandom or seekrandom, after the load; may be repeated  [default: 1 thread]",
+)
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any other key, such as tree.discard=false."
 )
 @click.option("--grain", type=click.IntRange(0), default=0, help="Coarseness, a power of two  [default: chosen]")
 @click.option("--samples", type=click.Path(path_type=Path), help="Write the load's course to this CSV file.")
-@click.option("--interval", type=FiniteRange(0, min_open=True), default=1.0, show_default=True, help="Its seconds.")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option(
+    "--interval",
+    type=FiniteRange(LEAST_INTERVAL_S),
+    default=1.0,
+    show_default=True,
+    help="Seconds of a row of it, at least 0.001.",
+)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the keys and the drive.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def lsm_simulate(as_json: bool, samples: Path | None, **options: Any) -> int:
     """Load a tree and print its shape, its write amplification and its stalls."""
