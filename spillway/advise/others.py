@@ -39,8 +39,9 @@ class Others:
         node = human_bytes(self.node_bytes).replace(".0 ", " ")
         rest = {us: size for size, us in self.node_us.items() if size != self.node_bytes}
         beside = f", with {human_bytes(rest[min(rest)]).replace('.0 ', ' ')} {min(rest):.3g} µs" if rest else ""
+        cost = self.node_us[self.node_bytes]
         pages = {
-            f"B-tree nodes of {node}": f"An operation takes {self.node_us[self.node_bytes]:.3g} µs of the drive{beside}; "
+            f"B-tree nodes of {node}": f"An operation takes {cost:.3g} µs of the drive{beside}; "
             f"a put rewrites up to {self.node_wa:.3g} times its bytes.",
         }
         if self.n_w is not None and self.n_r is not None:

@@ -8,7 +8,6 @@ from spillway.errors import SpillwayError
 from spillway.profile.saturation import measure_saturation, saturation_of_profile
 from spillway.profile.target import Target, scaled
 
-
 MOST_DIGITS = 9  # of n_w: the native side says what a pool of a size takes
 
 

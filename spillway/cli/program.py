@@ -32,7 +32,6 @@ from spillway.cli.models import advise, lsm
 from spillway.errors import Interrupted, SpillwayError
 from spillway.version import __version__
 
-
 OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 

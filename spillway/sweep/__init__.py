@@ -4,6 +4,7 @@ cell.py      a plan in cells, each with an address by what decides on its result
 order.py     which cells may start: a pure function
 sweep.py     runs those that are not done, tries again, reads answers as they come
 executor.py  the seam to where cells run: local.py, on_submitit.py, on_ray.py; where.py chooses
+modules.py   the packages that these need
 job.py       the files by which sweep and cells speak; process.py and worker.py, a cell's process seen from both ends
 results.py   the table of all cells; gather.py all of them as one run directory
 """
