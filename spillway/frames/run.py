@@ -103,6 +103,8 @@ class RunFrames:
             raise SpillwayError(
                 f"{self.path}: it has no arm {arm!r}{nearest(arm, names)} Its arms: {', '.join(names)}."
             )
+        if not names:
+            raise SpillwayError(f"{self.path}: it has no arm, so there is no chart; run the plan again.")
         if arm is None and len(names) > 1:
             return Charts(lambda: compared_charts(self.record))
         chosen = next(each for each in self.record.arms if arm in (None, each.name))

@@ -9,6 +9,8 @@ Both run in virtual time in a process of their own, and the same arguments give 
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +34,8 @@ _AS_TEXT = (
     *("page_bytes", "mapping_unit", "capacity", "spare_factor", "op", "write_cache", "mapping_cache", "bs", "fill"),
     "range",
 )
+_TEXTS = ("preset", "workload", "gc", "host_stack", "initial")
+_NUMBERS = ("warmup", "compression_ratio", "writes")
 KEYWORDS = {"set": "settings"}  # where a flag has another name
 _DRIVE = tuple(DriveChoice.__dataclass_fields__)
 _WORK = tuple(WorkChoice.__dataclass_fields__)
@@ -65,7 +69,13 @@ def _as_flag(name: str, value: Any) -> Any:
     if name == "settings":
         return tuple(f"{key}={_setting(each)}" for key, each in _table(name, value).items())
     if name in ("preset_file", "state"):
+        if not isinstance(value, str | PathLike):
+            raise SpillwayError(f"{name} is {value!r}; it takes the path of a file.")
         return Path(value)
+    if name in _TEXTS and not isinstance(value, str):
+        raise SpillwayError(f"{name} is {value!r}; it takes a text.")
+    if name in _NUMBERS and not isinstance(value, Real):
+        raise SpillwayError(f"{name} is {value!r}; it takes a number.")
     return str(value) if name in _AS_TEXT else value
 
 
@@ -136,7 +146,10 @@ def simulate_lsm(
             request["initial"] = simulate.initial_request(WorkChoice(**initial), None)
         request |= {part: {name: given[name] for name in names if name in given} for part, names in PARTS.items()}
         request["spill"] = {key: given[name] for name, key in SPILL.items() if name in given}
-        request |= {"queries": [dict(query) for query in queries], "sample_interval_s": sample_interval_s}
+        request |= {
+            "queries": [dict(_table("a query", query)) for query in queries],
+            "sample_interval_s": sample_interval_s,
+        }
         with simulate.errors_name_flags(drive):
             result = _ended(lsm.simulate(request), "lsm-simulate")
     ratios = lsm.ratios(result)

@@ -1,6 +1,8 @@
 """The simulators as functions, tables of many calls, profiles as frames, and charts as a notebook shows them."""
 
+import itertools
 import json
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ from test_frames import SWEPT, assert_one_sentence
 import spillway
 from spillway.errors import Interrupted, RunFailed, SpillwayError
 from spillway.frames import simulators
+from spillway.native.lines import encoded
 from spillway.profile import read_profile as read_record
 
 PRESET = "preset:mqsim-default"
@@ -76,6 +79,32 @@ def test_bad_keywords_are_named_as_keywords(fake: Fake, plan_file: Path, keyword
         spillway.simulate_drive(**keywords)
     assert_one_sentence_of(refused.value)
     assert not re.search(r"(?<!\w)--[a-z]", str(refused.value))
+
+
+WRONG: list[Any] = [5, -1, 1.5, math.nan, math.inf, 10**30, True, "", "x", b"x", [], [1], ["x"], {}, {"a": 1}, {1: 2},
+                    [None], object(), np.array([1, 2]), np.float64("nan"), Path("x")]  # fmt: skip
+
+
+def test_a_keyword_of_a_wrong_type_is_one_sentence(plan_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def handed_over(request: dict[str, Any]) -> Any:
+        encoded(request)
+        raise Interrupted("it is a request.")
+
+    monkeypatch.setattr(simulators, "run_native", lambda command, request: handed_over(request))
+    monkeypatch.setattr("spillway.lsm.simulate", handed_over)
+    of_lsm = [name for names in simulators.PARTS.values() for name in names]
+    for function, names in (
+        (spillway.simulate_drive, (*simulators._DRIVE, *simulators._WORK, "seed")),
+        (spillway.simulate_lsm, (*of_lsm, *simulators.SPILL, *simulators._LSM_DRIVE, *simulators._INITIAL, "queries",
+                                 "seed", "grain", "sample_interval_s")),
+    ):  # fmt: skip
+        for name, value in itertools.product(names, WRONG):
+            try:
+                function(**{name: value})
+            except SpillwayError as error:
+                assert "\n" not in str(error)
+            except Exception as error:
+                raise AssertionError(f"{function.__name__}({name}={value!r})") from error
 
 
 def assert_one_sentence_of(error: SpillwayError) -> None:
