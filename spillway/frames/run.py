@@ -155,7 +155,8 @@ def _repetitions(arm: ArmRecord) -> Iterator[ArmRecord]:
 
 
 def _event(event: Row) -> Row:
-    figures: Row = event.get("figures") or {}
+    found = event.get("figures")
+    figures: Row = found if isinstance(found, dict) else {}
     return {name: value for name, value in event.items() if name != "figures"} | flattened(figures)
 
 

@@ -138,6 +138,8 @@ def simulate_lsm(
     """
     known = (*(name for names in PARTS.values() for name in names), *SPILL, *_LSM_DRIVE, *_INITIAL)
     _check_known(keywords, known, "simulate_lsm")
+    if not isinstance(queries, list | tuple):
+        raise SpillwayError(f"queries is {queries!r}; it takes a list of tables.")
     given = {name: parse_size(value, name) if name in _SIZES else value for name, value in keywords.items()}
     drive = DriveChoice(**_given(keywords, _LSM_DRIVE))
     with errors_name_keywords(KEYWORDS):

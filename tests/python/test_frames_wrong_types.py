@@ -53,7 +53,7 @@ def refusals(
 
 @pytest.mark.parametrize(
     ("file", "one_of"),
-    [("summary.json", 211), ("manifest.json", 41), ("arms/new/phases.json", 7), ("arms/new/events.json", 1)],
+    [("summary.json", 1201), ("manifest.json", 199), ("arms/new/phases.json", 29), ("arms/new/events.json", 7)],
 )
 def test_a_run_with_a_value_of_another_type_is_no_traceback(file: str, one_of: int, run_directory: Path) -> None:
     path = run_directory / file
@@ -69,7 +69,7 @@ def test_a_sweep_with_a_value_of_another_type_is_no_traceback(made: Made, fake: 
     document = json.loads(path.read_text())
     tables_of(path.parent)
     assert refusals(
-        document, lambda each: path.write_text(json.dumps(each)), lambda: tables_of(path.parent), WRONG + NONE, 11
+        document, lambda each: path.write_text(json.dumps(each)), lambda: tables_of(path.parent), WRONG + NONE, 23
     )
 
 
@@ -80,7 +80,7 @@ def test_a_suite_with_a_value_of_another_type_is_no_traceback(run_directory: Pat
     place.mkdir()
     shutil.copytree(run_directory, place / "a")
     path = place / "suite.json"
-    assert refusals(document, lambda each: path.write_text(json.dumps(each)), lambda: tables_of(place), WRONG + NONE, 3)
+    assert refusals(document, lambda each: path.write_text(json.dumps(each)), lambda: tables_of(place), WRONG + NONE, 7)
 
 
 def sample(op: str, pattern: str, k: int, bs_bytes: int = 4096) -> Sample:
@@ -113,7 +113,7 @@ def test_a_profile_with_a_value_of_another_type_is_no_traceback(profile: Path) -
 
     read()
     numbers = [0, 0.0, -4.0, 1e-300, 1e300]
-    assert refusals(document, lambda each: path.write_text(tomli_w.dumps(each)), read, WRONG + numbers, 7) > 20
+    assert refusals(document, lambda each: path.write_text(tomli_w.dumps(each)), read, WRONG + numbers, 17) > 10
 
 
 @pytest.mark.parametrize("cell", ["", "x", "nan", "inf", "-1", "0", "1e400", "٣", "1e300", "1e-300"])

@@ -22,7 +22,7 @@ WRONG: list[Any] = ["x", "1.5", None, [1, "x"], [[1], [1, 2]], {}, {"a": 1}, obj
 READERS: list[Callable[[str, Any], Any]] = [numbers, quantity, share, percent]
 
 
-@pytest.mark.parametrize("value", WRONG, ids=repr)
+@pytest.mark.parametrize("value", WRONG, ids=lambda each: type(each).__name__)
 @pytest.mark.parametrize("read", READERS)
 def test_what_is_no_number_is_refused(read: Callable[[str, Any], Any], value: Any) -> None:
     with pytest.raises(SpillwayError, match=r"^r must be a number or an array of numbers; it is ") as raised:

@@ -13,7 +13,7 @@ from spillway.native.lines import encoded
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, np.float64("nan"), Path("x"), object(), {1, 2}, 1j,
-                                   np.ones(2), b"x"], ids=repr)  # fmt: skip
+                                   np.ones(2), b"x"], ids=lambda each: type(each).__name__)  # fmt: skip
 def test_a_value_that_json_has_not_is_named(value: Any) -> None:
     for request, key in (
         ({"tree": {"fanout": value}}, "tree.fanout"),
