@@ -6,7 +6,8 @@
 4. Spillway, and no discard, for the winner
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from spillway.advise.simulated import Setting, Simulate, in_parallel, quick, sim
 from spillway.advise.space import configurations, least_held_bytes, neighbours, rivals, with_cache
 from spillway.advise.traffic import Traffic, closed_form, settled
 from spillway.advise.workload import Limits, Workload
-from spillway.errors import SpillwayError
+from spillway.errors import DriveFull, SpillwayError
 from spillway.native.process import Event
 from spillway.quantity import human_bytes
 
@@ -61,6 +62,7 @@ class Advice:
     considered: int
     simulated: int
     variants: dict[str, Prediction] = field(default_factory=dict)  # of the winner, one line different, by that line
+    without_room: tuple[str, ...] = ()  # rivals whose data and compactions do not fit the drive
 
     @property
     def winner(self) -> Prediction:
@@ -80,7 +82,7 @@ class _Search:
         self.request = request
         self.setting = Setting(request.load, request.drive, request.cores, request.simulate)
         self.limits = limits_of(request.load, request.limits)
-        self.quick: dict[Configuration, Traffic] = {}
+        self.quick: dict[Configuration, Traffic | None] = {}  # None: it does not fit the drive
         self.watch = watch
         self.done = 0
 
@@ -91,6 +93,7 @@ class _Search:
             raise SpillwayError(too_little_memory(request.load, request.limits))
         chosen = self.promising(grid)
         found = self.simulated_once(chosen)
+        self.check_room(found)
         for _ in range(CLIMBS):
             best = sorted(found.values(), key=self.key)[:CLIMBERS]
             beside = [self.fitting(each) for one in best for _, each in neighbours(one.config, request.cores)]
@@ -103,7 +106,8 @@ class _Search:
             named["yours"] = request.current
         named = {name: replace(each, discard=request.discard) for name, each in named.items()}
         exact = self.thoroughly([*finalists, *named.values()])
-        best = sorted((exact[each] for each in finalists), key=self.key)
+        best = sorted((exact[each] for each in finalists if each in exact), key=self.key)
+        self.check_room(best)
         variants = self.variants(best[0].config)
         candidates = [*best, *(variants[name] for name in ("spill",) if name in variants)]
         everything = [*candidates, *(each for each in found.values() if each.config not in exact)]
@@ -111,7 +115,22 @@ class _Search:
             ranked(everything, self.limits, request.order)  # raises, or some of those simulated once keep them
             candidates = [each for each in everything if keeps(each, self.limits)][: request.top]
         own = ranked(candidates, self.limits, request.order)[: request.top]
-        return Advice(request, own, {name: exact[each] for name, each in named.items()}, len(grid), self.done, variants)
+        rivals_ = {name: exact[each] for name, each in named.items() if each in exact}
+        without_room = tuple(name for name in named if name not in rivals_)
+        return Advice(request, own, rivals_, len(grid), self.done, variants, without_room)
+
+    def check_room(self, found: Collection[object]) -> None:
+        """Raises SpillwayError where nothing of what was simulated fits the drive."""
+        if not found:
+            data, drive = human_bytes(self.request.load.data_bytes), human_bytes(self.request.drive.capacity_bytes)
+            raise SpillwayError(
+                f"--data is {data} on a drive of {drive}, which leaves no room for compactions: name a larger drive or "
+                "a smaller data set."
+            )
+
+    def fits(self, prediction: Prediction) -> bool:
+        """Whether the drive's partition holds what the configuration holds."""
+        return prediction.held_bytes.value <= self.request.drive.capacity_bytes * (1 - prediction.config.extra_op)
 
     def key(self, prediction: Prediction) -> tuple[bool, float, float, bool, float]:
         """Those within the limits first; a rate that is kept makes the cheapest for the drive the best."""
@@ -157,16 +176,22 @@ class _Search:
         """Predictions from one simulation of each write path; those that differ in reads alone share one."""
         paths = [each for each in dict.fromkeys(map(_written, configs)) if each not in self.quick]
 
-        def one(path: Configuration) -> Traffic:
-            traffic = quick(self.setting, path)
+        def one(path: Configuration) -> Traffic | None:
+            traffic: Traffic | None = None
+            with suppress(DriveFull):
+                traffic = quick(self.setting, path)
             self.tell("simulate")
             return traffic
 
         self.quick |= dict(zip(paths, in_parallel(one, paths, self.request.parallel), strict=True))
-        every = {config: self.read_variants(config) for config in configs}
-        return {
-            each: self.predicted(each, self.quick[_written(each)]) for variants in every.values() for each in variants
-        }
+        found = {}
+        for config in configs:
+            for each in self.read_variants(config):
+                traffic = self.quick[_written(each)]
+                prediction = None if traffic is None else self.predicted(each, traffic)
+                if prediction is not None and self.fits(prediction):
+                    found[each] = prediction
+        return found
 
     def read_variants(self, config: Configuration) -> list[Configuration]:
         """The same writes with every block size and with and without filters."""
@@ -180,15 +205,18 @@ class _Search:
     def thoroughly(
         self, configs: Sequence[Configuration], seeds: Sequence[int] | None = None
     ) -> dict[Configuration, Prediction]:
-        """Predictions with intervals over seeds."""
+        """Predictions with intervals over seeds, of those that fit the drive."""
         distinct = list(dict.fromkeys(configs))
 
-        def one(config: Configuration) -> Prediction:
-            found = exact(self.setting, _written(config), seeds or self.request.seeds, config)
+        def one(config: Configuration) -> Prediction | None:
+            found: Prediction | None = None
+            with suppress(DriveFull):
+                found = exact(self.setting, _written(config), seeds or self.request.seeds, config)
             self.tell("simulate with other seeds")
-            return found
+            return found if found is not None and self.fits(found) else None
 
-        return dict(zip(distinct, in_parallel(one, distinct, self.request.parallel), strict=True))
+        every = zip(distinct, in_parallel(one, distinct, self.request.parallel), strict=True)
+        return {config: found for config, found in every if found is not None}
 
     def variants(self, winner: Configuration) -> dict[str, Prediction]:
         """The winner with each of its lines as its neighbours have it, and what has no neighbours: the shape, Spillway,
@@ -215,7 +243,7 @@ class _Search:
         own = self.rough(winner)[0]
         named = {name: each for name, each in named.items() if self.rough(each)[0] >= FAR_BEHIND * own}
         exact = self.thoroughly(list(named.values()), self.request.seeds[:1])
-        return {name: exact[each] for name, each in named.items()}
+        return {name: exact[each] for name, each in named.items() if each in exact}
 
     def spare_share(self) -> float:
         """Share of the drive that the data leaves free, to a twentieth, at most a fourth."""

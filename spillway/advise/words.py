@@ -66,7 +66,8 @@ def configurations(predictions: Sequence[Prediction]) -> list[str]:
 
 def comparison(advice: Advice) -> list[str]:
     """The winner against each rival, in a sentence."""
-    return [f"{name}: {difference(advice.winner, each)}." for name, each in advice.rivals.items()]
+    found = [f"{name}: {difference(advice.winner, each)}." for name, each in advice.rivals.items()]
+    return found + [f"{name}: the drive has no room for its data and compactions." for name in advice.without_room]
 
 
 def reason_rows(advice: Advice) -> Rows:

@@ -26,6 +26,7 @@ from spillway.rundir.directory import write_text
 Document = dict[str, Any]
 
 CONTRACT = 1
+MOST = 10**300
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,7 @@ def _estimates(value: Document) -> Document:
         if key == "alpha_rule":
             is_right = isinstance(each, str)
         elif key.startswith("r2_") or key.endswith("_max_mb_s"):
-            is_right = isinstance(each, int | float)
+            is_right = _is_number(each)
         else:
             is_right = isinstance(each, Estimate)
         if not is_right:
@@ -205,9 +206,14 @@ def _estimates(value: Document) -> Document:
 
 
 def _estimate(value: Document) -> Estimate:
-    if not all(isinstance(each, int | float) for each in value.values()):
+    if not all(map(_is_number, value.values())):
         raise TypeError(f"{value!r} is no estimate")
     return Estimate(**value)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a float can hold it; TOML has whole numbers of any size."""
+    return isinstance(value, float) or (isinstance(value, int) and abs(value) < MOST)
 
 
 def _toml(path: Path) -> Document:

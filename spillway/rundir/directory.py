@@ -32,6 +32,9 @@ Document = dict[str, Any]
 LAYOUT = {"spillway_run": 1}  # in a manifest: the version of the layout that it and its files have
 
 
+MOST_DIGITS = 300  # of a whole number; floats end at 1e308
+
+
 def write_text(path: Path, text: str) -> None:
     """Writes a file whole or not at all: under a temporary name in the same directory, then renamed. Raises
     SpillwayError where it cannot be written."""
@@ -264,6 +267,9 @@ def _lack(figures: Any) -> str:
         return f"{absent} is missing"
     if not isinstance(figures.get("point") or {}, dict):
         return "its point is no table"
+    nand = figures.get("nand_bytes_programmed")
+    if isinstance(nand, dict) and not all(isinstance(each, int | float) for each in nand.values()):
+        return "a figure of nand_bytes_programmed is no number"
     several = figures.get("repetitions", [])
     if not isinstance(several, list) or not all(isinstance(each, dict) for each in several):
         return "its repetitions are no tables"
@@ -380,9 +386,16 @@ def _read_text(path: Path) -> str:
 
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads(_read_text(path))
+        return json.loads(_read_text(path), parse_int=_whole)
     except (ValueError, RecursionError) as error:
         raise SpillwayError(f"{path}: this is not JSON ({error}); run the plan again.") from error
+
+
+def _whole(digits: str) -> int:
+    """Raises ValueError for a number that no float holds."""
+    if len(digits) > MOST_DIGITS:
+        raise ValueError(f"a number has {len(digits)} digits")
+    return int(digits)
 
 
 def _read_tables(path: Path) -> list[Document]:

@@ -11,7 +11,7 @@ import fake_lsm
 import pytest
 from advised import DRIVE, GIB, LOAD, advice, ask, prediction
 
-from spillway.advise import reads
+from spillway.advise import Request, advise, reads
 from spillway.advise.configuration import (
     DEFAULTS,
     FLASH,
@@ -34,8 +34,9 @@ from spillway.advise.simulated import Setting, request, thorough
 from spillway.advise.space import configurations, neighbours
 from spillway.advise.traffic import closed_form, level_sizes
 from spillway.advise.verify import Check, Verified
+from spillway.advise.words import comparison
 from spillway.advise.workload import Limits, Workload, check, parse_mix
-from spillway.errors import Interrupted, RunFailed, SpillwayError
+from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
 from spillway.run.execute import Finished
 
 Document = dict[str, Any]
@@ -355,6 +356,33 @@ def test_a_spill_store_that_gains_nothing_is_not_advised() -> None:
     assert ranked([ahead, without], limits, "throughput") == [without, ahead]
     faster = replace(ahead, throughput_ops_s=replace(rate, value=rate.value * 1.2))
     assert ranked([without, faster], limits, "throughput")[0] == faster
+
+
+@pytest.mark.parametrize("fits", ["leveled", "universal"])
+def test_what_does_not_fit_the_drive_is_left_out(fits: str) -> None:
+    def simulate(asked: Document) -> Document:
+        if asked["tree"]["shape"] != fits:
+            raise DriveFull("the tree does not fit the drive")
+        return fake_lsm.simulate(asked)
+
+    found = advise(Request(LOAD, Limits(memory_bytes=GIB), DRIVE, 2, simulate=simulate, simulated=12, top=3))
+    shapes = {"leveled": {"leveled", "value separation"}, "universal": {"universal"}}[fits]
+    assert {each.config.shape for each in (*found.ranked, *found.variants.values())} <= shapes
+    without = set() if fits == "leveled" else {"RocksDB's defaults", "flash configuration"}
+    assert set(found.without_room) == without and not without & set(found.rivals)
+    assert reasons(found) and document(found, others(LOAD, DRIVE), [])["without_room"] == list(found.without_room)
+    assert sum("no room" in each for each in comparison(found)) == len(without)
+
+
+def test_data_that_leave_no_room_are_refused() -> None:
+    def simulate(asked: Document) -> Document:
+        raise DriveFull("the tree does not fit the drive")
+
+    with pytest.raises(SpillwayError, match="which leaves no room for compactions: name a larger drive"):
+        advise(Request(LOAD, Limits(memory_bytes=GIB), DRIVE, 2, simulate=simulate, simulated=4))
+    small = replace(DRIVE, capacity_bytes=int(1.01 * LOAD.data_bytes), least_capacity_bytes=GIB)
+    with pytest.raises(SpillwayError, match="which leaves no room for compactions: name a larger drive"):
+        advise(Request(LOAD, Limits(memory_bytes=GIB), small, 2, simulate=fake_lsm.simulate, simulated=4))
 
 
 def test_limits_that_exclude_each_other_are_named_together() -> None:
