@@ -87,6 +87,7 @@ class _Search:
         self.done = 0
 
     def run(self) -> Advice:
+        """The answer. Raises as ``advise`` does."""
         request = self.request
         grid = list(configurations(request.load, request.limits, request.cores, discard=request.discard))
         if not grid:

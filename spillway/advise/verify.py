@@ -121,7 +121,7 @@ def verify(advice: Advice, out: Path, command: list[str], watch: Watch | None = 
 
 
 def check_can_run(load: Workload, drive: Drive) -> None:
-    """Before minutes of work: raises SpillwayError where no plan can have this load on this drive."""
+    """To be called before minutes of work. Raises SpillwayError where no plan can have this load on this drive."""
     small = scaled(load, drive)
     with _plan_file(plan_text(small, {"advised": DEFAULTS.scaled(small.factor)})) as path:
         load_plan(path)

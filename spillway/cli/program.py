@@ -12,7 +12,6 @@ import click
 
 from spillway.cli import (
     accelerate,
-    bufferpool,
     compare,
     cost,
     drive,
@@ -28,7 +27,7 @@ from spillway.cli import (
     suite,
     sustain,
 )
-from spillway.cli.models import advise, lsm
+from spillway.cli.models import advise, bufferpool, lsm
 from spillway.errors import Interrupted, SpillwayError
 from spillway.version import __version__
 

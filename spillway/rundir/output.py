@@ -13,7 +13,8 @@ from spillway.rundir.stage import explained
 
 
 def check_output(path: Path, key: str) -> None:
-    """Before minutes of work: raises SpillwayError for a file that could not be written. ``key`` has named it."""
+    """To be called before minutes of work. Raises SpillwayError for a file that could not be written; ``key`` has named
+    it."""
     if path.is_dir():
         raise SpillwayError(f"{key} {path} is a directory: name the file to write.")
     parent = path.absolute().parent

@@ -67,7 +67,7 @@ def staged(out: Path, is_disposable: Callable[[Path], bool] = lambda out: False)
 
 
 def check_free(out: Path) -> None:
-    """Before minutes of work: raises SpillwayError where ``staged`` would refuse ``out``, and replaces nothing."""
+    """To be called before minutes of work. Raises SpillwayError where ``staged`` would refuse ``out``."""
     out = settled(out).absolute()
     if not _is_free(out):
         raise SpillwayError(f"{out}: there is something already; name another --out or remove it.")

@@ -112,7 +112,7 @@ class RayCluster:
     def __init__(self, address: str, cells: int | None, environment: Mapping[str, str]) -> None:
         """``address``: HOST:PORT of the cluster; "": the one that this machine is a node of. Raises SpillwayError where
         Ray is not installed or there is no such cluster."""
-        ray = module_of("ray", "Ray", "--on ray", "ray")
+        ray = module_of("ray", _imported, "Ray", "--on ray", "ray")
         self._ray, self._environment = ray, dict(environment)
         self.room = Room(MOST_QUEUED if cells is None else cells)
         self._looked_s, self._nodes = float("-inf"), list[Resources]()
@@ -159,6 +159,12 @@ class RayCluster:
         if self._silence is not None:
             self._silence.__exit__(None, None, None)
             self._silence = None
+
+
+def _imported() -> Any:
+    import ray
+
+    return ray
 
 
 def _check_reachable(address: str) -> None:

@@ -64,7 +64,7 @@ class Submitit:
         """``kind``: "slurm" or "local". ``parameters``: of submitit's executor, for every job. Raises SpillwayError
         where submitit is not installed, there is no Slurm, or a parameter is unknown."""
         self._name = "--on slurm" if kind == "slurm" else "--on submitit-local"
-        self._submitit = module_of("submitit", "submitit", self._name, "slurm")
+        self._submitit = module_of("submitit", _imported, "submitit", self._name, "slurm")
         self.room, self._environment = room, dict(environment)
         self._is_slurm = kind == "slurm"
         self.poll_s, self.lag_s = (2.0, 10.0) if self._is_slurm else (0.1, 0.0)
@@ -114,6 +114,12 @@ class Submitit:
                 if not each.done():
                     each.cancel()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _imported() -> Any:
+    import submitit
+
+    return submitit
 
 
 def _first_line(error: BaseException) -> str:
