@@ -42,7 +42,7 @@ class Layout:
     def __post_init__(self) -> None:
         """Raises SpillwayError for a size that is not finite and above 0; it is one number, no array."""
         for name, value in vars(self).items():
-            if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value < math.inf:
+            if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < math.inf:
                 raise SpillwayError(f"{name} must be one number greater than 0 and finite; it is {value!r}.")
 
 
