@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from spillway.errors import Interrupted
 from spillway.lsm import lsm_request, ratios, read_host_costs, simulate
 from spillway.plan.arm import Arm
 from spillway.plan.document import load_plan
@@ -134,6 +135,8 @@ def main() -> int:
         found = measured[arm.name]
         result = json.loads((given.directory / found["directory"] / "result.json").read_text(encoding="utf-8"))
         simulated = simulate(request(arm, tuple(given.settings), **host))
+        if not simulated["complete"]:
+            raise Interrupted
         row = compare(found, result["engine_statistics"], simulated)
         figures = [f"{value:.4g}" for name in names for value in row[name]]
         error = "" if row["worst_level_error"] is None else f"{row['worst_level_error']:.2f}"
