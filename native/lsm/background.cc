@@ -181,8 +181,6 @@ bool Background::continue_lane(Nanos now, std::uint32_t id) {
       step(now, id);
       break;
     case Lane::Step::writing:
-      step(now, id);
-      break;
     case Lane::Step::syncing:
       step(now, id);
       break;
