@@ -129,6 +129,14 @@ TEST(IngestedFilesTest, RocksdbBeginsNoRecoveryOfItsOwnBesideOneByHand) {
     EXPECT_FALSE(announced());
     EXPECT_FALSE(files.recovers_by_itself());
   }
+  EXPECT_FALSE(files.is_just_recovered());
+  {
+    const spill::IngestedFiles::ByHandOnly by_hand(files);
+    files.OnErrorRecoveryCompleted(full);
+    EXPECT_FALSE(files.is_just_recovered());
+  }
+  files.OnErrorRecoveryCompleted(full);
+  EXPECT_TRUE(files.is_just_recovered());
   EXPECT_TRUE(announced());
   files.OnBackgroundError(Reason::kFlush, &full);  // not announced: RocksDB cannot find out whether there is space
   EXPECT_FALSE(files.recovers_by_itself());

@@ -21,6 +21,9 @@ bool overlap(const rocksdb::SstFileMetaData& a, const rocksdb::SstFileMetaData& 
   return order.Compare(a.smallestkey, b.largestkey) <= 0 && order.Compare(b.smallestkey, a.largestkey) <= 0;
 }
 
+// How long RocksDB's thread goes on after it has recovered. Source: guess, some instructions on a very loaded machine
+constexpr std::chrono::seconds kMoment{1};
+
 }  // namespace
 
 bool lie_above_older(const rocksdb::ColumnFamilyMetaData& family, const rocksdb::Comparator& order,
@@ -93,6 +96,15 @@ void IngestedFiles::OnBackgroundError(rocksdb::BackgroundErrorReason reason, roc
 void IngestedFiles::OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status, bool* auto_recovery) {
   if (by_hand_.load() > 0) *auto_recovery = false;
   recovers_by_itself_.store(*auto_recovery, std::memory_order_release);
+}
+
+void IngestedFiles::OnErrorRecoveryCompleted(rocksdb::Status) {
+  if (by_hand_.load() == 0) recovered_.store(std::chrono::steady_clock::now());
+}
+
+bool IngestedFiles::is_just_recovered() const {
+  const auto at = recovered_.load();
+  return at != std::chrono::steady_clock::time_point{} && std::chrono::steady_clock::now() - at < kMoment;
 }
 
 rocksdb::Status IngestedFiles::last_error() const {

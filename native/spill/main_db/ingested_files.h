@@ -14,6 +14,7 @@
 #include <rocksdb/metadata.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -74,11 +75,15 @@ class IngestedFiles final : public rocksdb::EventListener {
    private:
     IngestedFiles& files_;
   };
+  // RocksDB's thread goes on for a moment after it has recovered by itself. It takes an error of that moment for its
+  // own to recover from, also beside DB::Resume().
+  bool is_just_recovered() const;
   static rocksdb::Status refusal();
 
   void OnExternalFileIngested(rocksdb::DB* db, const rocksdb::ExternalFileIngestionInfo& info) override;
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override;
   void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason reason, rocksdb::Status error, bool* auto_recovery) override;
+  void OnErrorRecoveryCompleted(rocksdb::Status old_error) override;
 
  private:
   std::atomic<bool> has_any_error_{false};
@@ -88,7 +93,8 @@ class IngestedFiles final : public rocksdb::EventListener {
   std::atomic<bool> may_move_{true};
   std::atomic<std::uint64_t> error_count_{0};
   std::atomic<bool> recovers_by_itself_{false};
-  std::atomic<int> by_hand_{0};  // how many ByHandOnly there are
+  std::atomic<int> by_hand_{0};                                     // how many ByHandOnly there are
+  std::atomic<std::chrono::steady_clock::time_point> recovered_{};  // by itself
   mutable Mutex mutex_;
   rocksdb::Status last_error_ GUARDED_BY(mutex_);
   // By path. Does not contain the user's files.

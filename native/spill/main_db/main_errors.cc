@@ -82,6 +82,10 @@ Status MainDb::error_that_keeps_the_stop(std::uint64_t errors_before) {
 }
 
 Status MainDb::resume() {
+  while (ingested_files().is_just_recovered()) {
+    if (is_stopping()) return Status::ShutdownInProgress();
+    std::this_thread::sleep_for(kAskErrorAgain);
+  }
   const IngestedFiles::ByHandOnly by_hand(ingested_files());
   return db_->Resume();
 }
