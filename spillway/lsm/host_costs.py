@@ -39,10 +39,12 @@ def entry_costs(puts: dict[str, Any], merges: dict[str, Any], pair_bytes: float)
     if not {0, 1} <= set(levels):
         raise SpillwayError("The run has no figures of its levels; record it again with this version.")
     operations = merges["operations"]
+    if not operations or not puts["operations"]:
+        raise SpillwayError("The run has written nothing; give it more operations.")
     file_bytes = counted["rocksdb.level0.written.bytes"] / operations
     deeper = [level for level in levels if level > 0]
     read = sum(counted[f"rocksdb.level{level}.read.bytes"] for level in deeper)
-    if not read or not operations:
+    if not read:
         raise SpillwayError("The run has compacted nothing; give it more operations.")
     merge_us = sum(counted[f"rocksdb.level{level}.cpu.micros"] for level in deeper)
     return EntryCosts(

@@ -57,6 +57,11 @@ def test_a_run_without_what_it_needs_is_refused() -> None:
     puts, merges = results(116, rewritten=0)
     with pytest.raises(SpillwayError, match="has compacted nothing"):
         entry_costs(puts, merges, 116)
+    for empty in (0, 1):
+        both = results(116)
+        both[empty]["operations"] = 0
+        with pytest.raises(SpillwayError, match="has written nothing"):
+            entry_costs(*both, 116)
 
 
 def test_a_file_of_costs_is_what_a_request_takes(tmp_path: Path) -> None:

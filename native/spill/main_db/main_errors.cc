@@ -17,7 +17,7 @@ using rocksdb::WriteOptions;
 
 constexpr std::chrono::milliseconds kAskErrorAgain{20};
 // Longest wait of has_recovered(). RocksDB checks every five seconds whether a full drive has free space again
-// (SstFileManagerImpl::ClearError), and is asked to check as often. Source: twice that; a guess.
+// (SstFileManagerImpl::ClearError). Source: twice that; a guess.
 constexpr std::chrono::seconds kLongestRecovery{10};
 constexpr std::chrono::seconds kAskAgain{1};
 

@@ -3,7 +3,8 @@
 // While much is free the rate is not limited. Below that it is drain * free / target, where the drain is the measured
 // rate of release. It settles where writes equal releases, with `target` free; free space then varies by one lump about
 // the target, and the rate in proportion. A lump that is overdue lowers the drain, so that free space is not used up
-// before the lump is released. If nothing is released for long, pacing cannot help, and it ends.
+// before the lump is released; but what is free may always be used up in some time. If nothing is released for long,
+// pacing cannot help, and it ends.
 //
 // Several lumps may be released together, as a group: the larger it is, the less it costs to bring back. What has come
 // back of a group counts as free but for the last lump, so that the rate does not swing with the size of groups. A
