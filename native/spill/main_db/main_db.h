@@ -21,6 +21,12 @@
 #include "spill/report/telemetry.h"
 #include "spill/store/record.h"
 
+#ifdef __SANITIZE_THREAD__
+#define SPILLWAY_FRAME_FOR_TSAN [[gnu::noinline]]
+#else
+#define SPILLWAY_FRAME_FOR_TSAN
+#endif
+
 namespace spillway::spill {
 
 // Objects that RocksDB was given when it was opened, and that observe it.
@@ -52,9 +58,9 @@ class MainDb {
   std::uint64_t latest_sequence() const { return db_->GetLatestSequenceNumber(); }
 
   // --- Writes (main_writes.cc)
-  // Incomplete with no_slowdown during a write stall. It has its own stack frame in every build, and so has enter(),
-  // which it calls: RocksDB's group leader reads its followers' batches under atomics that the thread sanitizer cannot
-  // see, and scripts/tsan.suppressions names this function.
+  // Incomplete with no_slowdown during a write stall. It has its own stack frame in every build, and with the thread
+  // sanitizer so has enter(), which it calls: RocksDB's group leader reads its followers' batches under atomics that
+  // the thread sanitizer cannot see, and scripts/tsan.suppressions names this function.
   [[gnu::noinline]] rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   // As write(), with a mark in RocksDB's log that names the newest diverted write, unless the log has a mark of that
   // write or of a later one. MemoryLimit: the batch has no room for a mark, and nothing was written.
@@ -111,7 +117,7 @@ class MainDb {
   void hold_compactions(MainOrder::Until until);
 
  private:
-  [[gnu::noinline]] rocksdb::Status enter(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+  SPILLWAY_FRAME_FOR_TSAN rocksdb::Status enter(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   rocksdb::Status write_into_guard();
   rocksdb::Status resume();
   rocksdb::Status wait_for_flushes(const std::vector<std::uint32_t>& families);

@@ -33,6 +33,7 @@ Status MainDb::write_marked(const WriteOptions& options, WriteBatch* batch, cons
   return status;
 }
 
+// The thread sanitizer names a frame by its calls to instrumented code: write() has one, through this function.
 Status MainDb::enter(const WriteOptions& options, WriteBatch* batch) {
   if (logs().have_failed() && !options.disableWAL) return log_failure();
   const bool is_in_log = !options.disableWAL && batch->GetWalTerminationPoint().is_cleared();  // the whole batch
@@ -41,7 +42,6 @@ Status MainDb::enter(const WriteOptions& options, WriteBatch* batch) {
   return db_->Write(options, batch);
 }
 
-// The thread sanitizer names a frame by its calls to instrumented code. This frame has one, through `enter`.
 Status MainDb::write(const WriteOptions& options, WriteBatch* batch) {
   const Status status = enter(options, batch);
   if (LowPriority::is_throttled(status)) return status;

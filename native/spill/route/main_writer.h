@@ -38,8 +38,8 @@ class MainWriter {
   rocksdb::Status make_diverted_durable();
 
  private:
-  Attempt try_write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, bool with_mark,
-                    rocksdb::Status* status);
+  Attempt try_once(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, bool with_mark,
+                   rocksdb::Status* status);
   // Announces the keys of a write that is about to enter RocksDB. Fails if one is in the spill store or being diverted.
   Attempt announce(const rocksdb::WriteBatch& batch, KeyFence::MainKeys& keys) const;
 

@@ -62,10 +62,6 @@ void Router::count_diversions(const Signals& signals, Route before, Route now) {
   causes_.begin(signals, memory != nullptr && memory->ShouldStall());
 }
 
-Status Router::write(const WriteOptions& options, WriteBatch* batch) {
-  return versions_ == nullptr ? write(options, batch, nullptr) : write_if_unchanged(options, batch, {});
-}
-
 Status Router::write_if_unchanged(const WriteOptions& options, WriteBatch* batch,
                                   const std::vector<KeyVersions::Seen>& seen) {
   return versions_->write(*batch, seen, [&](KeyVersions::Holding& held) { return write(options, batch, &held); });

@@ -49,7 +49,9 @@ class Router {
         causes_(policy, parts.telemetry.counts) {}
 
   // Returns when one of the stores has taken the batch, or with the reason why none did.
-  rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+  rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) {
+    return versions_ == nullptr ? write(options, batch, nullptr) : write_if_unchanged(options, batch, {});
+  }
   void set_diversion(Diversion diversion);
   // Whether writes that can be diverted are diverted now.
   bool is_diverting() const;
