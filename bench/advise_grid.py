@@ -1,12 +1,13 @@
 """Advice held against exhaustive measurement: drives x workloads, every candidate of a small grid run on each.
 
     .venv/bin/python bench/advise_grid.py [--budget SECONDS] [--only DRIVE]
+    .venv/bin/python bench/advise_grid.py --recorded runs/bench/advise_grid.json
 
 Each case runs seven configurations on an emulated drive, and asks what `spillway advise` would have chosen among them.
 A case that is in runs/advise-grid/ is not measured again, so that the command goes on where it was ended; predictions
-are made anew each time. A second of the drive takes six: other work on the machine then hardly holds the engine up,
-and predictions are for six times the cores. Prints JSON: for each case what was measured and predicted, and over all
-that other work on the machine did not disturb
+are made anew each time, with --recorded beside what a record has. A second of the drive takes six: other work on the
+machine then hardly holds the engine up, and predictions are for six times the cores. Prints JSON: for each case what
+was measured and predicted, and over all that other work on the machine did not disturb
 
     near          cases in which the advised configuration is within 10 % of the fastest that was measured
     worse         cases in which it is slower than RocksDB's defaults by more than 3 %
@@ -148,6 +149,14 @@ def measured(case: Case, scaled: Scaled) -> Document:
     return arms
 
 
+def recorded(path: Path) -> dict[tuple[str, str], Document]:
+    """Figures by candidate of the cases in a record of this benchmark."""
+    return {
+        (case["drive"], case["load"]): {name: each["measured"] for name, each in case["configurations"].items()}
+        for case in json.loads(path.read_text())["result"]["results"]
+    }
+
+
 def figures_of(summary: Document) -> Document:
     """Of each run that was whole: its figures in the drive's time, and how late the emulator was, in the machine's."""
     arms = {}
@@ -235,10 +244,14 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=7200.0, help="seconds of measuring; default: 7200")
     parser.add_argument("--only", choices=DRIVES, help="cases of this drive only")
     parser.add_argument("--no-predictions", action="store_true", help="measure, and print nothing")
+    parser.add_argument("--recorded", type=Path, help="predict what this record has measured, and measure nothing")
     given = parser.parse_args()
     began, results, drives = time.monotonic(), [], {}
+    known = recorded(given.recorded) if given.recorded else {}
     for case in cases(given.only):
-        kept = (PLACE / f"{case.slug}.json").is_file()
+        if known and (case.drive, case.load_name) not in known:
+            continue
+        kept = bool(known) or (PLACE / f"{case.slug}.json").is_file()
         if not kept and time.monotonic() - began > given.budget:
             continue
         if case.drive not in drives:
@@ -246,7 +259,7 @@ def main() -> int:
         scaled = small(drives[case.drive], case.load)
         print(f"{case.drive}, {case.load_name}{' (kept)' if kept else ''}", file=sys.stderr, flush=True)
         try:
-            figures = measured(case, scaled)
+            figures = known.get((case.drive, case.load_name)) or measured(case, scaled)
         except SpillwayError as error:
             print(f"advise_grid: {case.slug}: {error}", file=sys.stderr)
             continue

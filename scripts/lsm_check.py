@@ -4,8 +4,8 @@
     .venv/bin/python scripts/lsm_check.py runs/lsm-check [--host host.json] [KEY=VALUE …]
 
 KEY=VALUE: keys of the simulator's request, such as host.put_ns=9000. Prints CSV: throughput and share of time in stalls
-while filling, wa_app to the end, and the bytes of each level after that, measured and simulated; then, as comments, how
-many arms are within the bounds that docs/LSM.md names.
+while filling, wa_app to the end, the bytes of each level in the mean over the second half of the puts and after all of
+them, measured and simulated; then, as comments, how many arms are within the bounds that docs/LSM.md names.
 """
 
 import argparse
@@ -19,8 +19,11 @@ from spillway.errors import Interrupted
 from spillway.lsm import lsm_request, ratios, read_host_costs, simulate
 from spillway.plan.arm import Arm
 from spillway.plan.document import load_plan
+from spillway.rundir.directory import read_samples
 
 Pair = tuple[float, float]  # measured and simulated
+Course = list[tuple[float, list[float]]]
+SAMPLES = 300  # of a simulation
 LEAST_LEVEL_SHARE = 0.02  # of the tree's bytes: a smaller level is some files more or less
 BOUNDS = {"ops_s": 0.2, "wa_app": 0.1, "level bytes": 0.15}  # relative
 STALL_BOUND = 0.2  # relative
@@ -33,7 +36,7 @@ def job_threads(max_background_jobs: int) -> tuple[int, int]:
     return flushes, max(1, max_background_jobs - flushes)
 
 
-def request(arm: Arm, settings: tuple[str, ...] = (), **host: Any) -> dict[str, Any]:
+def request(arm: Arm, settings: tuple[str, ...] = (), interval_s: float = 0.0, **host: Any) -> dict[str, Any]:
     """The simulator's request for an arm of the plan."""
     asked = arm.request(Path("unused"), 1)
     options = asked["engine"]["options"]
@@ -42,6 +45,7 @@ def request(arm: Arm, settings: tuple[str, ...] = (), **host: Any) -> dict[str, 
         asked["target"]["drive"],
         fill=asked["target"]["initial"]["fill"],
         settings=settings,
+        sample_interval_s=interval_s,
         tree__fanout=float(options["max_bytes_for_level_multiplier"]),
         tree__compaction_threads=compaction_threads,
         tree__flush_threads=flush_threads,
@@ -65,6 +69,36 @@ def level_bytes(statistics: dict[str, int]) -> list[float]:
     return [found.get(level, 0.0) for level in range(max(found, default=-1) + 1)]
 
 
+def mean_levels(course: Course) -> list[float]:
+    """Bytes of each level, in the mean over the second half of the puts. ``course``: puts since the row before, and
+    bytes of levels. Which files of a small level have just been compacted is then no longer a matter of the moment."""
+    half, done, weight = sum(puts for puts, _ in course) / 2, 0.0, 0.0
+    sums: list[float] = []
+    for puts, levels in course:
+        counted = min(puts, max(0.0, done + puts - half))
+        done, weight = done + puts, weight + counted
+        sums += [0.0] * (len(levels) - len(sums))
+        for level, size in enumerate(levels):
+            sums[level] += counted * size
+    return [each / weight for each in sums] if weight else []
+
+
+def measured_course(directory: Path) -> Course:
+    """Of a run's first phase. Empty: a run of an older version, whose samples have no levels."""
+    names = [f"level{level}_bytes" for level in range(7)]
+    rows = [row for row in read_samples(directory) if row["phase"] == "fill" and row.get(names[0]) is not None]
+    return [(float(row["writes"]), [float(row[name]) for name in names]) for row in rows]
+
+
+def simulated_course(samples: list[dict[str, Any]]) -> Course:
+    """Of the simulator's samples, whose operations are cumulative."""
+    before = [0.0, *(float(sample["operations"]) for sample in samples)]
+    return [
+        (sample["operations"] - earlier, [float(size) for size in sample["level_bytes"]])
+        for sample, earlier in zip(samples, before, strict=False)
+    ]
+
+
 def worst_level(measured: list[float], simulated: list[float]) -> float | None:
     """The relative error of the level that is furthest off, of those that hold a share of the tree."""
     most = max(len(measured), len(simulated))
@@ -78,8 +112,11 @@ def worst_level(measured: list[float], simulated: list[float]) -> float | None:
     return max(errors, default=None)
 
 
-def compare(found: dict[str, Any], statistics: dict[str, int], result: dict[str, Any]) -> dict[str, Any]:
+def compare(
+    found: dict[str, Any], statistics: dict[str, int], result: dict[str, Any], courses: tuple[Course, Course] = ([], [])
+) -> dict[str, Any]:
     """What is printed of one arm."""
+    means = mean_levels(courses[0]), mean_levels(courses[1])
     derived = ratios(result)
     levels = level_bytes(statistics)
     simulated = [float(level["bytes"]) for level in result["levels"]]
@@ -87,6 +124,8 @@ def compare(found: dict[str, Any], statistics: dict[str, int], result: dict[str,
         "ops_s": (found["throughput_ops_s"], result["ops_s"]),
         "stall_share": (found["stalls"]["seconds"] / found["duration_s"], derived.stall_share or 0.0),
         "wa_app": (found["bill"]["wa_app"], derived.wa_app or 0.0),
+        "worst_mean_level_error": worst_level(*means),
+        "mean_levels": means,
         "worst_level_error": worst_level(levels, simulated),
         "levels": (levels, simulated),
     }
@@ -106,9 +145,10 @@ def within(rows: list[dict[str, Any]]) -> list[str]:
     shares = [row["stall_share"] for row in rows]
     stalls = [abs(other - one) <= STALL_BOUND * max(one, LEAST_STALL_SHARE) for one, other in shares]
     lines.append(count(f"stall_share within {STALL_BOUND:.0%}", stalls))
-    levels = [row["worst_level_error"] for row in rows if row["worst_level_error"] is not None]
     bound = BOUNDS["level bytes"]
-    lines.append(count(f"bytes of every level within {bound:.0%}", [error <= bound for error in levels]))
+    for name, what in (("worst_mean_level_error", "mean bytes of every level"), ("worst_level_error", "at the end")):
+        errors = [row[name] for row in rows if row[name] is not None]
+        lines.append(count(f"{what} within {bound:.0%}", [error <= bound for error in errors]))
     return lines
 
 
@@ -129,18 +169,26 @@ def main() -> int:
     names = ("ops_s", "stall_share", "wa_app")
     table = csv.writer(sys.stdout, lineterminator="\n")
     columns = [f"{kind}_{name}" for name in names for kind in ("measured", "simulated")]
-    table.writerow(["arm", *columns, "worst_level_error", "measured_levels_mb", "simulated_levels_mb"])
+    of_levels = ("worst_{}_error", "measured_{}s_mb", "simulated_{}s_mb")
+    columns += [each.format(name) for name in ("mean_level", "level") for each in of_levels]
+    table.writerow(["arm", *columns])
     rows = []
     for arm in load_plan(given.directory / "plan.toml").arms:
         found = measured[arm.name]
         result = json.loads((given.directory / found["directory"] / "result.json").read_text(encoding="utf-8"))
-        simulated = simulate(request(arm, tuple(given.settings), **host))
+        events: list[dict[str, Any]] = []
+        asked = request(arm, tuple(given.settings), found["duration_s"] / SAMPLES, **host)
+        simulated = simulate(asked, events.append)
         if not simulated["complete"]:
             raise Interrupted
-        row = compare(found, result["engine_statistics"], simulated)
+        samples = [event for event in events if event["event"] == "lsm-sample"]
+        courses = measured_course(given.directory / found["directory"]), simulated_course(samples)
+        row = compare(found, result["engine_statistics"], simulated, courses)
         figures = [f"{value:.4g}" for name in names for value in row[name]]
-        error = "" if row["worst_level_error"] is None else f"{row['worst_level_error']:.2f}"
-        table.writerow([arm.name, *figures, error, *(_megabytes(levels) for levels in row["levels"])])
+        for name in ("mean_level", "level"):
+            error = row[f"worst_{name}_error"]
+            figures += ["" if error is None else f"{error:.2f}", *(_megabytes(levels) for levels in row[f"{name}s"])]
+        table.writerow([arm.name, *figures])
         sys.stdout.flush()
         rows.append(row)
     print("\n".join(within(rows)))

@@ -69,6 +69,7 @@ struct Sample {
   std::size_t l0_files = 0;
   std::size_t immutable_memtables = 0;
   double pending_compaction_bytes = 0;
+  std::vector<double> level_bytes;
   std::uint64_t host_bytes_written = 0;
   std::uint64_t nand_bytes_programmed = 0;
   bool delayed = false;

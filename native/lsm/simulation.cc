@@ -179,7 +179,9 @@ class Simulation {
     Sample sample;
     sample.seconds = seconds(now_);
     sample.operations = writer_.operations();
-    sample.l0_files = background_.tree().level(0).size();
+    const Tree& tree = background_.tree();
+    sample.l0_files = tree.level(0).size();
+    for (std::size_t level = 0; level < tree.levels(); ++level) sample.level_bytes.push_back(tree.bytes(level));
     sample.immutable_memtables = background_.immutable_memtables();
     sample.pending_compaction_bytes = signals_.pending_bytes;
     sample.host_bytes_written = files_.counters().host_bytes_written;

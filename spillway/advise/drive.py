@@ -122,6 +122,8 @@ class Drive:
     least_capacity_bytes: int  # of a scaled model, which keeps erase blocks to choose among
     times: ServiceTimes
     pio: Pio | None
+    program_us: float = 0.0  # of one page of the flash, in which a die does nothing else
+    reads_overtake: int = 1  # how many reads pass a queued program
     remarks: tuple[str, ...] = field(default=())
 
     def model(self, factor: float, extra_op: float) -> Document:
@@ -270,6 +272,8 @@ def _modelled(name: str, request: Document, rated_bytes: float | None) -> Drive:
         least_capacity_bytes=min(capacity, LEAST_BLOCKS_PER_PLANE * superblock),
         times=ServiceTimes({}, {}),
         pio=None,
+        program_us=float(drive["timing"]["program_ns"]) / 1e3,
+        reads_overtake=int(drive["timing"]["reads_overtake"]),
     )
 
 

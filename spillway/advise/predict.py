@@ -6,13 +6,21 @@ Throughput of a closed loop of n clients is the highest X that keeps all of (ope
     X f_p / X_p + X sum_reads f_i d_i <= 1    the drive: X_p is the rate of puts alone, d_i a read's part of the drive
     X sum f_i c_i <= cores                    the processor
 
-Latency of a read = service time of the drive at the reads that are in flight, stretched by 1 / (1 - u), u the share of
-the drive that writes take; its p99 adds the tail of that waiting, exponential: 4.6 times the mean. Of a put: processor
-time, and where the simulator says that writers are held up, what one in a hundred waits.
+Latency of a read = for each of its blocks the service time of the drive at the reads that are in flight, stretched by
+1 / (1 - v), v the share of the drive that compactions read; and the wait for a program, which nothing interrupts once
+it has begun (M/G/1 with priority that is not preemptive; Kleinrock, Queueing Systems II, 1976, 3.3)
+
+    w tPROG / 2              w: share of the drive that writes take, garbage collection's included; tPROG / 2 is what is
+                             left of a program in the mean
+    w tPROG / 2 / (1 - w)    where reads overtake no programs that are queued
+
+Its p99 adds the tails: of the stretch, exponential: 4.6 times the mean; of a program all but what one in a hundred
+misses. Of a put: processor time, and where the simulator says that writers are held up, what one in a hundred waits.
 
 Intervals: the range over seeds and the model's error together, as independent parts. ``MODEL_ERROR`` says whence.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -167,31 +175,46 @@ class System:
 
     def operation_us(self, rate: float) -> float:
         """Mean time of an operation of the mix at ``rate``."""
-        stretch = 1 / (1 - self.written_share(rate))
+        stretch, held_us = 1 / (1 - self.read_share(rate)), self.held_us(rate)
+        held = held_us * sum(share * each.accesses for share, each in self.kinds)
         in_flight, own = 1.0, 0.0
         for _ in range(ROUNDS):
             own = sum(share * each.service_us(self.drive.times, in_flight) for share, each in self.kinds) * stretch
-            in_flight = min(float(self.load.clients), max(1.0, rate / 1e6 * own))
-        return self.load.puts * PUT_US + own
+            in_flight = min(float(self.load.clients), max(1.0, rate / 1e6 * (own + held)))
+        return self.load.puts * PUT_US + own + held
 
     def written_share(self, rate: float) -> float:
         """Of the drive's time, what writes at ``rate`` take, as its readers find it."""
-        times, traffic = self.drive.times, self.traffic
-        written = traffic.wa_app * traffic.wa_device * self.load.pair_bytes / times.most_mb_s("write")
-        read = traffic.read_bytes_per_put / times.most_mb_s("read")
-        return min(MOST_BUSY, rate * self.load.puts * (written + read) / 1e6)
+        traffic = self.traffic
+        bytes_per_put = traffic.wa_app * traffic.wa_device * self.load.pair_bytes
+        return min(MOST_BUSY, rate * self.load.puts * bytes_per_put / self.drive.times.most_mb_s("write") / 1e6)
+
+    def read_share(self, rate: float) -> float:
+        """And what compactions read."""
+        per_put = self.traffic.read_bytes_per_put / self.drive.times.most_mb_s("read")
+        return min(MOST_BUSY, rate * self.load.puts * per_put / 1e6)
+
+    def held_us(self, rate: float) -> float:
+        """What one read waits for programs, in the mean."""
+        written = self.written_share(rate)
+        left = written * self.drive.program_us / 2
+        return left if self.drive.reads_overtake > 1 else left / (1 - written)
 
     def latencies(self, rate: float) -> tuple[dict[str, float], dict[str, float]]:
         """(means, 99th percentiles) by kind, us, at ``rate``."""
         mean: dict[str, float] = {}
         p99: dict[str, float] = {}
-        busy, times = self.written_share(rate), self.drive.times
+        busy, written, times = self.read_share(rate), self.written_share(rate), self.drive.times
+        held_us = self.held_us(rate)
+        held_p99_us = max(held_us, self.drive.program_us * (1 - 0.01 / written)) if written > 0.01 else held_us
         in_flight = min(float(self.load.clients), max(1.0, rate / 1e6 * self.operation_us(rate)))
         names = [name for name, share in (("get", self.load.gets), ("scan", self.load.scans)) if share]
         for name, (_, each) in zip(names, self.kinds, strict=True):
             alone = each.service_us(times, in_flight)
             waited = alone * busy / (1 - busy)
-            mean[name], p99[name] = alone + waited, each.p99_us(times, in_flight) + TAIL * waited
+            several = math.sqrt(max(1.0, each.accesses))  # one is held as long as one in a hundred
+            mean[name] = alone + waited + each.accesses * held_us
+            p99[name] = each.p99_us(times, in_flight) + TAIL * waited + several * held_p99_us
         if self.load.puts:
             mean["put"], p99["put"] = self._put_latency(rate)
         return mean, p99

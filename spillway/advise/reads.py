@@ -42,6 +42,11 @@ class Read:
     ordered_bytes: float
     processor_us: float
 
+    @property
+    def accesses(self) -> float:
+        """Of the drive, one behind the other."""
+        return self.blocks + self.ordered
+
     def service_us(self, times: ServiceTimes, in_flight: float) -> float:
         """Time of the drive and the processor with so many reads in flight, nothing else on the drive."""
         at_random = self.blocks * times.read_us(self.block_bytes, in_flight)
@@ -49,7 +54,7 @@ class Read:
 
     def p99_us(self, times: ServiceTimes, in_flight: float) -> float:
         """Its 99th percentile: of several blocks one is as slow as one in a hundred, the others as usual."""
-        if not self.blocks + self.ordered:
+        if not self.accesses:
             return self.processor_us
         slow = times.read_p99_us(self.block_bytes, in_flight) - times.read_us(self.block_bytes, in_flight)
         return self.service_us(times, in_flight) + max(0.0, slow) * math.sqrt(max(1.0, self.blocks))

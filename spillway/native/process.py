@@ -34,7 +34,7 @@ REQUIRED_FIELDS: dict[str, tuple[str, ...]] = {
     "sample": ("t_s", "dt_s", "phase", "measured", "reads", "writes", "user_bytes_written"),
     "lsm-sample": (
         *("t_s", "operations", "l0_files", "immutable_memtables", "pending_compaction_bytes"),
-        *("host_bytes_written", "nand_bytes_programmed", "delayed", "stopped"),
+        *("level_bytes", "host_bytes_written", "nand_bytes_programmed", "delayed", "stopped"),
     ),
     "stall": ("t_s", "duration_s", "state", "cause"),
     "engine": ("t_s", "name", "figures"),

@@ -10,6 +10,7 @@ from spillway.suite.claims import FIGURES, MORE_IS_BETTER
 from spillway.suite.law import Law
 
 Document = dict[str, Any]
+FULL = ("no space on the drive", "No space left on device")  # an emulated drive's words, and the operating system's
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,11 @@ class Measured:
     law: Law | None = None  # what it would have come to at the original's size
     scaled: bool = False
     name: str = ""  # of the run
+
+    @property
+    def filled_its_drive(self) -> bool:
+        """Whether a repetition ended for want of space, which is no matter of chance: it owed the drive too much."""
+        return any(words in self.failure for words in FULL)
 
     def figures(self, name: str) -> list[float]:
         """Of the repetitions that were finished; what is no number is no figure, and no bound would hold it."""
@@ -83,9 +89,11 @@ def measured_of(
 
 def best_of(runs: Sequence[Measured], figure: str, arm: str) -> Measured | None:
     """The best of several arms at a point: of each repetition the one with the best ``figure``, as if they were the
-    runs of one ``arm``. None where they have not the same repetitions, or one has no such figure: it might have been
-    the best."""
-    if any(_seeds(run) != _seeds(runs[0]) for run in runs):
+    runs of one ``arm``. An arm that has filled its drive is none of them, and is named. None where they have not the
+    same repetitions, or one has no such figure: it might have been the best."""
+    full = [run.name or run.arm for run in runs if run.filled_its_drive]
+    runs = [run for run in runs if not run.filled_its_drive]
+    if not runs or any(_seeds(run) != _seeds(runs[0]) for run in runs):
         return None
     pick = max if figure in MORE_IS_BETTER else min
     chosen: list[tuple[Measured, Document]] = []
@@ -98,7 +106,8 @@ def best_of(runs: Sequence[Measured], figure: str, arm: str) -> Measured | None:
         chosen.append((runs[index], repetition[index]))
     names = ", ".join(dict.fromkeys(run.name or run.arm for run, _ in chosen))
     finished, scaled = [each for _, each in chosen], any(run.scaled for run in runs)
-    return Measured(arm, runs[0].point, finished, scaled=scaled, name=f"the best rival ({names})")
+    without = f"; {', '.join(full)} filled the drive" if full else ""
+    return Measured(arm, runs[0].point, finished, scaled=scaled, name=f"the best rival ({names}{without})")
 
 
 def _seeds(run: Measured) -> list[Any]:

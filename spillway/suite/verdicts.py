@@ -354,7 +354,8 @@ def _one(place: Place, results: Results) -> Measured:
     if place.rivals:
         runs = [_one(replace(place, arm=arm, rivals=()), results) for arm in place.rivals]
         for run in runs:
-            _known(place, run)
+            if not run.filled_its_drive:
+                _known(place, run)
         best = best_of(runs, place.figure, place.arm)
         if best is None:
             raise _Missing(f"{place.plan} has not the same repetitions of {', '.join(place.rivals)}")

@@ -238,7 +238,11 @@ TEST_P(EngineTest, CountsTheLevels) {
   const auto figures = engine.statistics();
   EXPECT_EQ(figures.at("rocksdb.level0.files"), engine.observe().gauge("l0_files"));
   const std::uint64_t bytes = figures.at("rocksdb.level0.bytes") + figures.at("rocksdb.level1.bytes");
-  EXPECT_EQ(bytes, engine.observe().gauge("live_bytes"));
+  const Observation seen = engine.observe();
+  EXPECT_EQ(bytes, seen.gauge("live_bytes"));
+  EXPECT_EQ(figures.at("rocksdb.level0.bytes"), seen.gauge("level0_bytes"));
+  EXPECT_EQ(figures.at("rocksdb.level1.bytes"), seen.gauge("level1_bytes"));
+  EXPECT_EQ(seen.gauge("level6_bytes"), 0U);
   EXPECT_EQ(figures.at("rocksdb.level0.jobs"), 6U);  // flushes
   EXPECT_GE(figures.at("rocksdb.level1.jobs"), 1U);
   const double flushed = 6.0 * 200 * 1000;

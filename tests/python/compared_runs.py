@@ -1,7 +1,10 @@
 """Run directories for tests of `spillway compare`: made by the fake native side, with figures that a test sets."""
 
+import hashlib
 import json
+import os
 import random
+import shutil
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,16 +18,26 @@ ARMS = '\n[[arms]]\nname = "old"\n[[arms]]\nname = "new"\n"engine.options.max_ba
 
 
 class Made:
-    """Run directories by the fake native side, in the current directory, with figures that a test sets."""
+    """Run directories by the fake native side, in the current directory, with figures that a test sets.
 
-    def __init__(self, invoke: Invoke, plan: Path) -> None:
-        self.invoke, self.plan = invoke, plan
+    The fake does the same each time, so a run that was made before is copied from ``kept``, with the name that it had.
+    """
+
+    def __init__(self, invoke: Invoke, plan: Path, kept: Path) -> None:
+        self.invoke, self.plan, self.kept = invoke, plan, kept
 
     def run(self, name: str, text: str = PLAN + ARMS, repetitions: int = 5, *settings: str) -> Path:
-        self.plan.write_text(text)
-        words = [word for setting in settings for word in ("--set", setting)]
-        ended = self.invoke("run", self.plan, "--out", name, "--set", f"repetitions={repetitions}", *words)
-        assert (ended.code, ended.err) == (0, "")
+        environment = {key: value for key, value in os.environ.items() if key.startswith("FAKE_") and key != "FAKE_LOG"}
+        made = json.dumps([name, text, repetitions, settings, environment], sort_keys=True)
+        kept = self.kept / hashlib.sha256(made.encode()).hexdigest()
+        if not kept.exists():
+            self.plan.write_text(text)
+            words = [word for setting in settings for word in ("--set", setting)]
+            ended = self.invoke("run", self.plan, "--out", name, "--set", f"repetitions={repetitions}", *words)
+            assert (ended.code, ended.err) == (0, "")
+            shutil.copytree(name, kept)
+        else:
+            shutil.copytree(kept, name)
         return Path(name)
 
 

@@ -161,14 +161,22 @@ def real_native() -> Path:
     return find_native()
 
 
+@pytest.fixture(scope="session")
+def kept_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where runs are that several tests begin with."""
+    return tmp_path_factory.mktemp("kept-runs")
+
+
 @pytest.fixture
-def made(fake: Fake, plan_file: Path, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def made(
+    fake: Fake, plan_file: Path, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept_runs: Path
+) -> Any:
     """Makes run directories in the current directory, without reports."""
     from compared_runs import Made
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("spillway.run.execute._write_report", lambda rundir: None)  # takes longer than all else
-    return Made(invoke, plan_file)
+    return Made(invoke, plan_file, kept_runs)
 
 
 @pytest.fixture(scope="session")

@@ -40,6 +40,9 @@ def test_requests_and_results_are_of_the_contract(validator: Any) -> None:
     samples = [event for event in events if event["event"] == "lsm-sample"]
     assert len(samples) > 1
     assert [row["operations"] for row in samples] == sorted(row["operations"] for row in samples)
+    for row in samples:  # keys are unique: what is in no memtable lies in a level
+        put, in_memtables = row["operations"] * 1016, (row["immutable_memtables"] + 1) * 2**20
+        assert 0.98 * (put - in_memtables) <= sum(row["level_bytes"]) <= 1.1 * put, row
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -106,6 +109,8 @@ def test_the_command_prints_a_table_and_writes_its_course(invoke: Invoke, tmp_pa
     with course.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) > 2 and {"t_s", "operations", "l0_files", "stopped"} <= set(rows[0])
+    levels = [sum(int(value) for key, value in row.items() if key.startswith("level")) for row in rows]
+    assert 0 < levels[0] < levels[-1] <= 200 * 10**6 * 1.1
 
 
 def test_host_costs_of_a_file_are_used(invoke: Invoke, tmp_path: Path) -> None:

@@ -21,6 +21,14 @@ def test_bytes_of_levels_are_those_of_the_statistics() -> None:
     assert CHECK["level_bytes"]({"rocksdb.bytes.written": 13}) == []  # of an older run
 
 
+def test_means_of_levels_are_of_the_second_half_of_the_puts() -> None:
+    course = [(60.0, [9.0]), (20.0, [4.0, 2.0]), (20.0, [6.0, 8.0]), (0.0, [99.0, 99.0])]
+    assert CHECK["mean_levels"](course) == pytest.approx([5.8, 4.0])
+    assert CHECK["mean_levels"]([]) == []
+    samples = [{"operations": count, "level_bytes": [count]} for count in (3, 10)]
+    assert CHECK["simulated_course"](samples) == [(3.0, [3.0]), (7.0, [10.0])]
+
+
 @pytest.mark.parametrize(
     ("measured", "simulated", "error"),
     [
@@ -44,10 +52,13 @@ def test_arms_within_the_bounds_are_counted() -> None:
             "ops_s": (100.0, ops),
             "stall_share": (0.5, stalled),
             "wa_app": (5.0, written),
-            "worst_level_error": level,
+            "worst_mean_level_error": level,
+            "worst_level_error": None,
         }
 
     rows = [row(119, 0.59, 5.4, 0.14), row(79, 0.2, 4.4, 0.2), row(81, 0.5, 5.6, None)]
-    assert [line.rsplit(": ", 1)[1] for line in CHECK["within"](rows)] == ["2 of 3", "1 of 3", "2 of 3", "1 of 2"]
+    assert [line.rsplit(": ", 1)[1] for line in CHECK["within"](rows)] == [
+        *("2 of 3", "1 of 3", "2 of 3", "1 of 2", "0 of 0"),
+    ]
     stalls = [row(100, share, 5, None) | {"stall_share": (0.0, share)} for share in (0.0, 0.009, 0.02)]
     assert CHECK["within"](stalls)[2].endswith("2 of 3")  # where nothing stalls, an absolute bound

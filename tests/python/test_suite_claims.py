@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import runpy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +251,22 @@ def test_a_rival_that_is_beaten_never_counts(tmp_path: Path) -> None:
     rates = of_rivals("throughput_ops_s", A=[12, 12], B=[10, 10], C=[1, 1])
     (judged,) = judge_all(rival_claim(tmp_path, "throughput_ops_s", "above = 1.3"), rates)
     assert (judged.verdict, "(B)" in judged.words) == ("differs", True)
+
+
+def test_a_rival_that_filled_its_drive_is_none_and_is_named(tmp_path: Path) -> None:
+    """It wrote fastest, by what it owed. One that failed otherwise might have been the best."""
+    rates = of_rivals("throughput_ops_s", A=[8, 8], B=[4, 4], C=[9])
+    for failure, verdict, words in (
+        ("put: IO error: No space left on device: no space on the drive: 4 are needed", "differs", "C filled the drive"),
+        ("put: Corruption: block checksum mismatch", "not measured", "not the same repetitions"),
+    ):
+        rivals = {"p": [*rates["p"][:2], replace(rates["p"][2], failure=failure)]}
+        (judged,) = judge_all(rival_claim(tmp_path, "throughput_ops_s", "above = 3"), rivals)
+        assert judged.verdict == verdict
+        assert words in judged.words
+    nobody = {"p": [rates["p"][0], *(replace(each, failure="no space on the drive") for each in rates["p"][1:])]}
+    (judged,) = judge_all(rival_claim(tmp_path, "throughput_ops_s", "above = 3"), nobody)
+    assert judged.verdict == "not measured"
 
 
 def test_repetitions_are_the_same_ones_in_every_rival(tmp_path: Path) -> None:

@@ -177,6 +177,7 @@ class RocksdbEngine final : public Engine {
                    {"live_bytes", property(Properties::kLiveSstFilesSize) + property(Properties::kLiveBlobFileSize)},
                    {"background_jobs", static_cast<std::uint64_t>(std::max(options_.db.max_background_jobs, 0))},
                    {"write_buffer_bytes", options_.column_family.write_buffer_size}};
+    add_level_bytes(*db_, seen);
     policy_->observe(seen);
     return seen;
   }

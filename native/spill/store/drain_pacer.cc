@@ -52,7 +52,7 @@ std::optional<double> DrainPacer::limit(Time now) const {
   const Seconds mean = mean_interval();
   const Seconds since_last = now - left_.back().first;
   if (since_last > std::max(kPatience, 4 * mean)) return {};
-  double amount = unpaced_;
+  double amount = std::max(unpaced_, room_.returning);
   Seconds time = kFirst;
   if (left_.size() > 1) {
     amount = std::accumulate(left_.begin() + 1, left_.end(), 0.0,

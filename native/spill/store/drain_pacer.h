@@ -40,10 +40,12 @@ class DrainPacer {
   static constexpr double kMostUnpaced = 0.4;  // of a store of few lumps
   // The drain is the mean over so many lumps. Source: guess, some seconds of a loaded drive
   static constexpr std::size_t kLumps = 6;
-  // Before one has left: the time for what is free when pacing begins. Source: guess, of the order of a rollback
+  // Before one has left: the time for what is free when pacing begins, and for what is returning. Source: guess, of the
+  // order of a rollback
   static constexpr Seconds kFirst{4};
-  // However long a lump is overdue, what is free may be used up in so long. Source: guess, twice the patience
-  static constexpr Seconds kUseUp{20};
+  // However long a lump is overdue, what is free may be used up in so long. After t without a release the rate is then
+  // free / kUseUp e^(-t / kUseUp), which is highest where kUseUp is t. Source: decision 0047, gaps of 4 to 10 s
+  static constexpr Seconds kUseUp{10};
   // After this long, or four times the mean, without a lump nothing is slowed any more. Source: guess
   static constexpr Seconds kPatience{10};
 

@@ -100,11 +100,14 @@ Json result_of(const lsm::Spec& spec, const lsm::Figures& figures, const device:
 }
 
 Json shown(const lsm::Sample& sample, double grain) {
+  Json level_bytes = Json::array();
+  for (const double bytes : sample.level_bytes) level_bytes.push_back(whole(bytes * grain));
   return {{"t_s", sample.seconds * grain},
           {"operations", whole(sample.operations * grain)},
           {"l0_files", sample.l0_files},
           {"immutable_memtables", sample.immutable_memtables},
           {"pending_compaction_bytes", whole(sample.pending_compaction_bytes * grain)},
+          {"level_bytes", level_bytes},
           {"host_bytes_written", whole(static_cast<double>(sample.host_bytes_written) * grain)},
           {"nand_bytes_programmed", whole(static_cast<double>(sample.nand_bytes_programmed) * grain)},
           {"delayed", sample.delayed},

@@ -96,7 +96,7 @@ def lsm_simulate(as_json: bool, samples: Path | None, **options: Any) -> int:
 
         def on_event(event: Document) -> None:
             if event["event"] == "lsm-sample":
-                rows.append({key: value for key, value in event.items() if key != "event"})
+                rows.append(_row(event))
             else:
                 watch("lsm", event)
 
@@ -167,6 +167,11 @@ def _request(options: Document, sampled: bool) -> Document:
         spill__capacity_bytes=options["spill"],
         **(read_host_costs(options["host"]) if options["host"] else {}),
     )
+
+
+def _row(event: Document) -> Document:
+    levels = {f"level{level}_bytes": size for level, size in enumerate(event["level_bytes"])}
+    return {key: value for key, value in event.items() if key not in ("event", "level_bytes")} | levels
 
 
 def _write_samples(path: Path, rows: list[Document]) -> None:
