@@ -229,6 +229,28 @@ TEST(DrainPacer, WhatIsFreeIsForTheTimeInWhichNothingLeaves) {
   EXPECT_GT(free, 0.1);
 }
 
+// Small runs come back as fast as a base load comes in, which says nothing of the drain. Then a burst is over, all of
+// it comes back as one run in three seconds, and the base load needs half of what is free beside its sorted files.
+TEST(DrainPacer, DoesNotSlowABaseLoadBehindABurst) {
+  constexpr double kLump = 0.0625;
+  constexpr double kBase = 0.03;  // a second
+  DrainPacer pacer(kLump, DrainPacer::Groups::some);
+  DrainPacer::Time now{std::chrono::hours(1)};
+  for (int run = 0; run < 20; ++run) {
+    pacer.observe({0.95, kBase}, now += std::chrono::milliseconds(500));
+    pacer.observe({0.96, 0}, now += std::chrono::milliseconds(500));
+  }
+  double free = 0.2;
+  for (int tenth = 0; tenth < 32; ++tenth) {
+    pacer.observe({free, 0.38}, now);
+    const auto limit = pacer.limit(now);
+    if (limit) EXPECT_GE(*limit, kBase) << tenth;
+    free -= kBase / 10;
+    now += std::chrono::milliseconds(100);
+  }
+  EXPECT_GT(free, 0.05);
+}
+
 TEST(DrainPacer, LetsGoAtOnceWhenMuchIsFreeAgain) {
   DrainPacer pacer(0.05);
   DrainPacer::Time now{std::chrono::hours(1)};

@@ -11,10 +11,11 @@ std::uint64_t DrainPacer::next_group(double free, double lump) {
   return free < kTarget * lump ? 1 : static_cast<std::uint64_t>(std::max(kMostGroup / lump, 1.0));
 }
 
-// Lumps that left long ago say nothing of the drain now.
-void DrainPacer::begin(Time now) {
+// Lumps that left long ago say nothing of the drain now, nor do those that left while nothing was slowed: no more
+// leaves than has come in.
+void DrainPacer::begin(Time now, bool was_paced) {
   is_pacing_ = true;
-  if (left_.empty() || now - left_.back().first > kPatience) left_ = {{now, 0}};
+  if (!was_paced || left_.empty() || now - left_.back().first > kPatience) left_ = {{now, 0}};
 }
 
 void DrainPacer::observe(StoreRoom room, Time now) {
@@ -38,7 +39,7 @@ void DrainPacer::observe(StoreRoom room, Time now) {
     is_pacing_ = false;
     ended_ = now;
   }
-  if (!is_pacing_ && (!is_plenty(room, lump_) || (was_paced && even_free < unpaced_))) begin(now);
+  if (!is_pacing_ && (!is_plenty(room, lump_) || (was_paced && even_free < unpaced_))) begin(now, was_paced);
   is_watching_ = is_pacing_ || was_paced;
 }
 
@@ -62,7 +63,11 @@ std::optional<double> DrainPacer::limit(Time now) const {
   const Seconds overdue = std::max(since_last - mean, Seconds(0));
   const double drain = amount / (time + overdue).count();
   const double target = unpaced_ * kTarget / kUnpaced;
-  const double in_proportion = drain * std::max(even_free_ / target, room_.free / (room_.returning + target + lump_));
+  double of_group = room_.free / (room_.returning + target + lump_);
+  // Of the time in which the first group is to be back a part has gone by, and what is free is for the rest: more than
+  // half of what it has taken, however late it is.
+  if (left_.size() == 1) of_group *= kFirst / std::max<Seconds>(kFirst - since_last, since_last / 2);
+  const double in_proportion = drain * std::max(even_free_ / target, of_group);
   return std::max(in_proportion, room_.free / kUseUp.count());
 }
 

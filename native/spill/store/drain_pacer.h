@@ -70,7 +70,7 @@ class DrainPacer {
   std::optional<double> limit(Time now) const;
 
  private:
-  void begin(Time now);
+  void begin(Time now, bool was_paced);
   Seconds mean_interval() const;
 
   const double lump_;
