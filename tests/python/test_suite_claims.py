@@ -257,7 +257,11 @@ def test_a_rival_that_filled_its_drive_is_none_and_is_named(tmp_path: Path) -> N
     """It wrote fastest, by what it owed. One that failed otherwise might have been the best."""
     rates = of_rivals("throughput_ops_s", A=[8, 8], B=[4, 4], C=[9])
     for failure, verdict, words in (
-        ("put: IO error: No space left on device: no space on the drive: 4 are needed", "differs", "C filled the drive"),
+        (
+            "put: IO error: No space left on device: no space on the drive: 4 are needed",
+            "differs",
+            "C filled the drive",
+        ),
         ("put: Corruption: block checksum mismatch", "not measured", "not the same repetitions"),
     ):
         rivals = {"p": [*rates["p"][:2], replace(rates["p"][2], failure=failure)]}
