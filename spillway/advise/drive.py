@@ -272,7 +272,7 @@ def _modelled(name: str, request: Document, rated_bytes: float | None) -> Drive:
         least_capacity_bytes=min(capacity, LEAST_BLOCKS_PER_PLANE * superblock),
         times=ServiceTimes({}, {}),
         pio=None,
-        program_us=float(drive["timing"]["program_ns"]) / 1e3,
+        program_us=float(np.mean(drive["timing"]["program_ns"])) / 1e3,  # by page of a multi-bit cell
         reads_overtake=int(drive["timing"]["reads_overtake"]),
     )
 
