@@ -15,7 +15,9 @@ std::uint64_t DrainPacer::next_group(double free, double lump) {
 // leaves than has come in.
 void DrainPacer::begin(Time now, bool was_paced) {
   is_pacing_ = true;
-  if (!was_paced || left_.empty() || now - left_.back().first > kPatience) left_ = {{now, 0}};
+  if (was_paced && !left_.empty() && now - left_.back().first <= kPatience) return;
+  left_ = {{now, 0}};
+  free_at_begin_ = room_.free;
 }
 
 void DrainPacer::observe(StoreRoom room, Time now) {
@@ -48,27 +50,33 @@ DrainPacer::Seconds DrainPacer::mean_interval() const {
   return intervals == 0 ? kFirst : Seconds(left_.back().first - left_.front().first) / intervals;
 }
 
+// Nothing has left since pacing began. A part of what was free then is for the rest of the time in which the group is
+// guessed to be back, which is more than half of what it has taken, however late it is.
+double DrainPacer::by_guess(Seconds since_begin) const {
+  const Seconds rest = std::max<Seconds>(kFirst - since_begin, since_begin / 2);
+  return std::max(room_.free - (1 - kOnGuess) * free_at_begin_, 0.0) / rest.count();
+}
+
 std::optional<double> DrainPacer::limit(Time now) const {
   if (!is_pacing_) return {};
   const Seconds mean = mean_interval();
   const Seconds since_last = now - left_.back().first;
   if (since_last > std::max(kPatience, 4 * mean)) return {};
-  double amount = std::max(unpaced_, room_.returning);
+  double amount = unpaced_;
   Seconds time = kFirst;
+  Seconds of_group{0};
   if (left_.size() > 1) {
     amount = std::accumulate(left_.begin() + 1, left_.end(), 0.0,
                              [](double sum, const auto& one) { return sum + one.second; });
     time = std::max<Seconds>(left_.back().first - left_.front().first, std::chrono::milliseconds(1));
+    of_group = returning_ / amount * time;
   }
   const Seconds overdue = std::max(since_last - mean, Seconds(0));
   const double drain = amount / (time + overdue).count();
   const double target = unpaced_ * kTarget / kUnpaced;
-  double of_group = room_.free / (room_.returning + target + lump_);
-  // Of the time in which the first group is to be back a part has gone by, and what is free is for the rest: more than
-  // half of what it has taken, however late it is.
-  if (left_.size() == 1) of_group *= kFirst / std::max<Seconds>(kFirst - since_last, since_last / 2);
-  const double in_proportion = drain * std::max(even_free_ / target, of_group);
-  return std::max(in_proportion, room_.free / kUseUp.count());
+  const double in_proportion = drain * std::max(even_free_ / target, room_.free / (room_.returning + target + lump_));
+  const double by_time = left_.size() > 1 ? room_.free / std::max(kUseUp, of_group).count() : by_guess(since_last);
+  return std::max(in_proportion, by_time);
 }
 
 }  // namespace spillway::spill

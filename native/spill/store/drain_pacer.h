@@ -40,11 +40,14 @@ class DrainPacer {
   static constexpr double kMostUnpaced = 0.4;  // of a store of few lumps
   // The drain is the mean over so many lumps. Source: guess, some seconds of a loaded drive
   static constexpr std::size_t kLumps = 6;
-  // Before one has left: the time for what is free when pacing begins, and for what is returning. Source: guess, of the
-  // order of a rollback
+  // Before one has left: the time for what is free when pacing begins, and how much of it is used on that guess, so
+  // that a slow drain finds something free. Source: guess, of the order of a rollback; decision 0047, bursts on a base
+  // load
   static constexpr Seconds kFirst{4};
-  // However long a lump is overdue, what is free may be used up in so long. After t without a release the rate is then
-  // free / kUseUp e^(-t / kUseUp), which is highest where kUseUp is t. Source: decision 0047, gaps of 4 to 10 s
+  static constexpr double kOnGuess = 2.0 / 3;
+  // However long a lump is overdue, what is free may be used up in so long, or in the time in which the group is back
+  // if that is longer. After t without a release the rate is then free / kUseUp e^(-t / kUseUp), which is highest where
+  // kUseUp is t. Source: decision 0047, gaps of 4 to 10 s
   static constexpr Seconds kUseUp{10};
   // After this long, or four times the mean, without a lump nothing is slowed any more. Source: guess
   static constexpr Seconds kPatience{10};
@@ -72,6 +75,7 @@ class DrainPacer {
  private:
   void begin(Time now, bool was_paced);
   Seconds mean_interval() const;
+  double by_guess(Seconds since_begin) const;
 
   const double lump_;
   const double unpaced_;
@@ -79,7 +83,8 @@ class DrainPacer {
   bool is_pacing_ = false;
   bool is_watching_ = false;
   StoreRoom room_;
-  Time ended_{};  // the last pacing
+  Time ended_{};              // the last pacing
+  double free_at_begin_ = 1;  // when nothing was known of the drain
   double returning_ = 0;
   double even_free_ = 1;  // as if lumps of a group were released one by one
   // What has left, with its time; the first only begins the time.
