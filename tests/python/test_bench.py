@@ -16,7 +16,7 @@ MANIFEST = ("benchmark", "command", "commit", "date", "machine", "compiler", "ve
 # Recorded before manifests were whole (runs/bench/README.md). None is
 # added; one that is recorded again leaves.
 OLDER = {
-    *("compare_errors", "other_clients", "probe_against_fio", "runner_overhead", "spill_overheads"),
+    *("compare_errors", "other_clients", "probe_against_fio", "runner_overhead"),
     *("kvaccel-a", "kvaccel-b", "kvaccel-c", "kvaccel-d", "kvaccel-directory", "kvaccel-a-before-after"),
 }
 
