@@ -44,8 +44,8 @@ Status MainWriter::make_diverted_durable() {
   return commits_.writer.sync_concurrently();
 }
 
-// Inlined: a profile of puts has samples at each return above RocksDB's write(2), as if it were mispredicted, so a write
-// passes few frames on its way.
+// Inlined: a profile of puts has samples at each return above RocksDB's write(2), as if it were mispredicted, so a
+// write passes few frames on its way.
 [[gnu::always_inline]] inline Attempt MainWriter::try_once(const WriteOptions& options, WriteBatch* batch,
                                                            bool with_mark, Status* status) {
   if (!with_mark) {
