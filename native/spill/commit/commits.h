@@ -15,17 +15,15 @@ namespace spillway::spill {
 class Commits {
  public:
   Commits(CommitContext context, ValueReader values)
-      : pipeline(env_),
-        context_(std::move(context)),
+      : context_(std::move(context)),
         usage(context_.options, context_.store, context_.live),
         pacer(context_.store.capacity_bytes(), context_.options.generation_bytes, WritePacer::Groups::some),
+        pipeline(env_),
         writer(context_, pipeline.queue()),
         notes(context_, pipeline.queue(), writer),
         env_(context_, usage, pacer, writer, notes, values) {}
 
   const SpillOptions& options() const { return context_.options; }
-
-  CommitPipeline pipeline;  // first, since its counters begin cache lines
 
  private:
   const CommitContext context_;
@@ -33,6 +31,7 @@ class Commits {
  public:
   StoreUsage usage;
   WritePacer pacer;
+  CommitPipeline pipeline;
   SpillWriter writer;
   OrderingNotes notes;
 
