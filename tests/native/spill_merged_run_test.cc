@@ -124,6 +124,44 @@ class MergedRunTest : public ::testing::Test {
   IsSuperseded is_superseded_ = [](const Entry&) { return false; };
 };
 
+TEST_F(MergedRunTest, APartIsSplitInOrderIntoFilesOfAboutSoManyBytes) {
+  for (int i = 0; i < 100; ++i) put(0, key_of(static_cast<std::uint64_t>(i)), 1000);
+  const MergedRun run = this->run();
+  const RunPart whole = run.next(1 << 20).front();
+  for (const std::uint64_t bytes : {1ULL, 1500ULL, 10'000ULL, 1ULL << 30}) {
+    std::vector<const Entry*> joined;
+    const auto parts = split(whole, bytes);
+    for (const RunPart& part : parts) {
+      EXPECT_FALSE(part.entries.empty());
+      EXPECT_EQ(part.column_family, whole.column_family);
+      joined.insert(joined.end(), part.entries.begin(), part.entries.end());
+    }
+    EXPECT_TRUE(std::ranges::equal(joined, whole.entries)) << bytes;
+    EXPECT_EQ(parts.size(), bytes == 1 ? 100 : bytes == 1500 ? 50 : bytes == 10'000 ? 10 : 1) << bytes;
+  }
+}
+
+TEST_F(MergedRunTest, ItsRangeIsThatOfWhatIsLeftIfItIsOfOneFamilyAndHasNoRangeTombstones) {
+  put(0, key_of(3));
+  put(0, key_of(7));
+  MergedRun run = this->run();
+  ASSERT_TRUE(run.plain_range());
+  EXPECT_EQ(run.plain_range()->column_family, 0U);
+  EXPECT_EQ(run.plain_range()->range.begin, key_of(3));
+  EXPECT_EQ(run.plain_range()->range.end, key_of(7));
+  run.advance(1);
+  EXPECT_EQ(run.plain_range()->range.begin, key_of(7));
+  run.advance(1);
+  EXPECT_FALSE(run.plain_range());
+  remove_range(0, key_of(4), key_of(5));
+  EXPECT_FALSE(this->run().plain_range());
+  begin();
+  generations_.erase(generations_.begin());
+  put(0, key_of(1));
+  put(1, key_of(1));
+  EXPECT_FALSE(this->run().plain_range());
+}
+
 TEST_F(MergedRunTest, AnythingInAnyNumberOfParts) {
   std::mt19937_64 random(1);
   for (const bool with_ranges : {false, true}) {

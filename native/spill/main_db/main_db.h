@@ -109,6 +109,8 @@ class MainDb {
   // --- Flushes (main_flushes.cc)
   // Flushes memtables whose flush would keep the gate closed for long during an ingestion.
   rocksdb::Status flush_large_memtables();
+  // Flushes what this family has in memtables, if anything. REQUIRES: it has a handle.
+  rocksdb::Status flush_memtables_of(const ColumnFamily& family);
   // With atomic_flush in one call, because all families must be flushed as of the same moment.
   rocksdb::Status flush_all_families();
   // Flushes what an ingestion into these families must not find in memtables. Meanwhile nothing is written to them.

@@ -46,6 +46,16 @@ Status MainDb::flush_large_memtables() {
   return {};
 }
 
+Status MainDb::flush_memtables_of(const ColumnFamily& family) {
+  std::uint64_t active = 0;
+  std::uint64_t waiting = 0;
+  db_->GetIntProperty(family.handle, rocksdb::DB::Properties::kNumEntriesActiveMemTable, &active);
+  db_->GetIntProperty(family.handle, rocksdb::DB::Properties::kNumImmutableMemTable, &waiting);
+  if (active + waiting == 0) return {};
+  if (user_options().database().atomic_flush) return flush_all_families();
+  return flush_at_once(*db_, {family.handle});
+}
+
 // RocksDB itself flushes those that have a key between the file's first and last one.
 Status MainDb::flush_before_ingestion(const std::vector<ColumnFamilyHandle*>& families) {
   if (kIngestsOverMemtables) return {};

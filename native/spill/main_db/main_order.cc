@@ -130,7 +130,9 @@ void MainOrder::let_compactions_run() {
   for (const Until until : {Until::opened, Until::ingested, Until::note_taken}) let_compactions_run(until);
 }
 
-void MainOrder::OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) {
+void MainOrder::OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) { await_compactions(); }
+
+void MainOrder::await_compactions() {
   const auto until = std::chrono::steady_clock::now() + kLongestHold;
   const MutexLock lock(held_mutex_);
   while (held_until_ != 0) {

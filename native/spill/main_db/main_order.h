@@ -60,6 +60,8 @@ class MainOrder final : public rocksdb::EventListener {
   void hold_compactions(Until until);
   void let_compactions_run(Until until);
   void let_compactions_run();  // releases all holds
+  // Waits until none is held: before a compaction that RocksDB does not announce.
+  void await_compactions();
 
   void OnFlushBegin(rocksdb::DB* db, const rocksdb::FlushJobInfo& info) override;
   void OnCompactionBegin(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) override;

@@ -62,7 +62,7 @@ Status BringBack::bring_back(std::uint64_t most) {
       end_rollback(*choice.targets, *choice.put_back, Way::put_back);
       return {};
     }
-    if (status = begin_group(choice, goes_on); !status.ok()) return status;
+    if (status = begin_group(choice, most, goes_on); !status.ok()) return status;
   }
   status = ingest_concurrently(*group_);
   if (status.ok() && group_->run.is_empty()) {
@@ -75,26 +75,41 @@ Status BringBack::bring_back(std::uint64_t most) {
   return status.IsAborted() && !main.ingested_files().may_ingest() ? Status::TryAgain() : status;
 }
 
-Status BringBack::begin_group(const Choice& choice, bool goes_on) {
+Status BringBack::begin_group(const Choice& choice, std::uint64_t most, bool goes_on) {
   if (Status status = context_.commits.writer.make_durable_concurrently(); !status.ok()) return status;
   group_.emplace(make_group(choice.targets, choice.visible));
   group_->began = begin_rollback(*group_->targets);
   is_under_way_.store(true, std::memory_order_release);
-  // In as few files as there is room for: RocksDB compacts L0 by its number of files.
-  const double left_to_writers = goes_on ? context_.commits.pacer.kept_for_writers() : 0;
-  const std::uint64_t room = context_.commits.usage.room_for_run(left_to_writers);
-  group_->part_bytes = std::max(group_->part_bytes, std::min({group_->run_bytes, room, kLargestPart}));
+  // A burst that goes on costs least where RocksDB compacts several runs at once (docs/decisions/0042).
+  if (most == kAllGenerations) placing_.begin(group_->run);
+  if (placing_.has_place()) {
+    group_->ahead = group_->run;
+  } else {
+    fill_parts(*group_, goes_on);
+  }
   context_.commits.usage.keep_for_run(group_->part_bytes);
   context_.commits.usage.set_returning(group_->share);
   return {};
 }
 
+// Into as few files as there is room for: RocksDB compacts L0 by its number of files.
+void BringBack::fill_parts(Group& group, bool goes_on) {
+  const double left_to_writers = goes_on ? context_.commits.pacer.kept_for_writers() : 0;
+  const std::uint64_t room = context_.commits.usage.room_for_run(left_to_writers);
+  group.part_bytes = std::max(group.part_bytes, std::min({group.run.bytes_left(), room, kLargestPart}));
+}
+
 void BringBack::finish() {
   const MutexLock lock(mutex_);
   end_group();
+  placing_.finish();
 }
 
 void BringBack::end_group() {
+  placing_.end();
+  if (group_) {
+    for (const WrittenPart& part : group_->written) remove_files(part);
+  }
   group_.reset();  // frees the place of its generations, for which writers may wait
   keep_room_for_next_run();
   is_under_way_.store(false, std::memory_order_release);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@
 #include "spill/main_db/main_db.h"
 #include "spill/report/telemetry.h"
 #include "spill/rollback/merged_run.h"
+#include "spill/rollback/placing.h"
 #include "spill/rollback/rollback_pause.h"
 #include "spill/rollback/run_pace.h"
 #include "spill/rollback/sorted_files.h"
@@ -47,7 +49,9 @@ class BringBack {
  public:
   // `sorted_directory`: for sorted files on their way into RocksDB.
   BringBack(const RollbackContext& context, std::string sorted_directory)
-      : context_(context), sorted_directory_(std::move(sorted_directory)) {}
+      : context_(context),
+        sorted_directory_(std::move(sorted_directory)),
+        placing_(context.main, context.live.families(), context.commits, context.detector, pause_) {}
 
   // The next step: the `most` oldest live generations begin to come back, or all if they are small enough to be put
   // back; or the next part of those that have begun does. TryAgain: RocksDB has no room now.
@@ -96,6 +100,11 @@ class BringBack {
   Return begin_rollback(const Generations& targets) const;
   void end_rollback(const Generations& targets, const Return& began, Way way) REQUIRES(mutex_);
 
+  struct WrittenPart {
+    KeyRange range;  // of a run that has a place
+    std::vector<SortedFile> files;
+  };
+
   // Generations that come back as one run. They stay live until the last part is ingested: a crash before that has them
   // begin again, which changes nothing.
   struct Group {
@@ -105,6 +114,9 @@ class BringBack {
     std::uint64_t run_bytes = 0;   // of the whole run
     double share = 0;              // of the store's capacity or of the index's, the larger
     Return began;
+    // Of a run that has a place (Placing): what has not been written. Files are written while room is made for them.
+    std::optional<MergedRun> ahead = std::nullopt;
+    std::deque<WrittenPart> written = {};  // and not ingested
   };
 
   // The result of the part that runs in the commit queue: it selects generations, and puts them back if they are small.
@@ -120,12 +132,20 @@ class BringBack {
   rocksdb::Status put_back(const Generations& targets) REQUIRES(mutex_, in_commit_queue);
   // `durable`: the sequence up to which the spill store is durable.
   Group make_group(std::shared_ptr<const Generations> targets, Sequence durable) const;
-  rocksdb::Status begin_group(const Choice& choice, bool goes_on) REQUIRES(mutex_);
+  rocksdb::Status begin_group(const Choice& choice, std::uint64_t most, bool goes_on) REQUIRES(mutex_);
   void keep_room_for_next_run() REQUIRES(mutex_);
   void end_group() REQUIRES(mutex_);  // done or given up
   rocksdb::Status ingest_concurrently(Group& group) REQUIRES(mutex_);
   rocksdb::Status ingest_in_commit_queue(Group& group) REQUIRES(mutex_, in_commit_queue);
-  rocksdb::Status write_and_ingest_part(Group& group) REQUIRES(mutex_);
+  void fill_parts(Group& group, bool goes_on) REQUIRES(mutex_);
+  rocksdb::Status write_part(Group& group) REQUIRES(mutex_);
+  // TryAgain: the first part that was written may not be ingested now.
+  rocksdb::Status await_place(Group& group) REQUIRES(mutex_);
+  bool may_write_ahead(const Group& group) REQUIRES(mutex_);
+  rocksdb::Status ingest_part(Group& group) REQUIRES(mutex_);
+  void remove_files(const WrittenPart& part);
+  // Of the run, if `sorted_bytes` of the part after the last were written.
+  static std::uint64_t bytes_to_write(const Group& group, std::uint64_t sorted_bytes);
   static double left_of(const Group& group, std::uint64_t sorted_bytes = 0);
   // `sorted_bytes` of the next part were written: waits, so that the run takes its time (RunPace).
   void keep_pace(const Group& group, std::uint64_t sorted_bytes) REQUIRES(mutex_);
@@ -143,6 +163,7 @@ class BringBack {
   std::atomic<int> waits_{0};
   RunPace pace_ GUARDED_BY(mutex_);
   RollbackPause pause_;
+  Placing placing_ GUARDED_BY(mutex_);
 };
 
 }  // namespace spillway::spill

@@ -17,7 +17,12 @@ namespace spillway::spill {
 using rocksdb::Status;
 
 Status BringBack::ingest_concurrently(Group& group) {
-  Status status = write_and_ingest_part(group);
+  Status status;
+  if (group.written.empty()) status = write_part(group);
+  if (status.ok()) {
+    if (status = await_place(group); !status.ok()) return may_write_ahead(group) ? write_part(group) : status;
+    status = ingest_part(group);
+  }
   // If the note cannot be written it is owed, and ingested generations are dropped nevertheless, which frees space. A
   // misplaced file is in RocksDB too; after a failure, RocksDB's latest sequence may have changed.
   context_.commits.notes.add_concurrently(/*in_flush=*/false).PermitUncheckedError();
@@ -43,7 +48,8 @@ Status BringBack::drop_one_by_one(const Generations& brought_back) {
 Status BringBack::ingest_in_commit_queue(Group& group) {
   Status status;
   do {
-    status = write_and_ingest_part(group);
+    status = write_part(group);
+    if (status.ok()) status = ingest_part(group);
     context_.commits.notes.append_durably().PermitUncheckedError();  // as above
     context_.main.order().let_compactions_run(MainOrder::Until::ingested);
   } while (status.ok() && !group.run.is_empty());
@@ -51,11 +57,16 @@ Status BringBack::ingest_in_commit_queue(Group& group) {
   return status;
 }
 
+std::uint64_t BringBack::bytes_to_write(const Group& group, std::uint64_t sorted_bytes) {
+  const std::uint64_t left = (group.ahead ? *group.ahead : group.run).bytes_left();
+  return left - std::min(left, sorted_bytes);
+}
+
 // The share that has not come back, in whole generations, as if they came back one by one.
 double BringBack::left_of(const Group& group, std::uint64_t sorted_bytes) {
   if (group.run_bytes == 0) return 0;
   const auto generations = static_cast<double>(group.targets->size());
-  const std::uint64_t bytes = group.run.bytes_left() - std::min(group.run.bytes_left(), sorted_bytes);
+  const std::uint64_t bytes = bytes_to_write(group, sorted_bytes);
   const double left = static_cast<double>(bytes) / static_cast<double>(group.run_bytes);
   return group.share * std::ceil(left * generations) / generations;
 }
@@ -69,36 +80,77 @@ void BringBack::keep_pace(const Group& group, std::uint64_t sorted_bytes) {
     const auto takes = pace_.seconds_of_run(signals.l0_compaction_trigger);
     const bool is_waited_for = is_hurried_.load() || waits_.load() > 0 || pause_.is_paused();
     if (!takes || is_waited_for || context_.main.is_stopping()) return;
-    const std::uint64_t left = group.run.bytes_left() - std::min(group.run.bytes_left(), sorted_bytes);
+    const std::uint64_t left = bytes_to_write(group, sorted_bytes);
     const double done = 1 - static_cast<double>(left) / static_cast<double>(group.run_bytes);
     if (now - group.began.at >= done * *takes) return;
     std::this_thread::sleep_for(kLookAgain);
   }
 }
 
-Status BringBack::write_and_ingest_part(Group& group) {
+Status BringBack::write_part(Group& group) {
   MainDb& main = context_.main;
-  std::vector<SortedFile> files;
-  Status status;
-  if (!main.ingested_files().may_ingest()) status = IngestedFiles::refusal();
-  if (status.ok()) {
-    const auto progress = [&](std::uint64_t bytes) REQUIRES(mutex_) {
-      context_.commits.usage.set_returning(left_of(group, bytes));
-      keep_pace(group, bytes);
-    };
-    status = write_sorted_files(group.run.next(group.part_bytes), group.targets->back()->id(), context_.live.families(),
-                                context_.values, context_.store, main.db().GetDBOptions(), sorted_directory_,
-                                main.stopping(), &files, progress);
+  if (!main.ingested_files().may_ingest()) return IngestedFiles::refusal();
+  const auto progress = [&](std::uint64_t bytes) REQUIRES(mutex_) {
+    context_.commits.usage.set_returning(left_of(group, bytes));
+    if (!group.ahead) keep_pace(group, bytes);
+  };
+  std::vector<RunPart> parts = (group.ahead ? *group.ahead : group.run).next(group.part_bytes);
+  WrittenPart written;
+  if (group.ahead && !parts.empty()) {
+    const auto entries = parts.front().entries;
+    written.range = {std::string(entries.front()->key()), std::string(entries.back()->key())};
+    parts = split(parts.front(), placing_.file_bytes());
   }
-  if (status.ok()) {
-    steps::reached("spill.rollback.sorted");
-    status = main.flush_large_memtables();
+  const Status status =
+      write_sorted_files(parts, group.targets->back()->id(), context_.live.families(), context_.values, context_.store,
+                         main.db().GetDBOptions(), sorted_directory_, main.stopping(), &written.files, progress,
+                         {.level = placing_.level(), .base = placing_.base_level()});
+  if (!status.ok()) return status;
+  steps::reached("spill.rollback.sorted");
+  placing_.on_written();
+  if (group.ahead) group.ahead->advance(group.part_bytes);
+  group.written.push_back(std::move(written));
+  return {};
+}
+
+Status BringBack::await_place(Group& group) {
+  if (!group.ahead) return {};
+  const auto look = placing_.look(group.written.front().range);
+  if (look == Placing::Look::is_free) return {};
+  if (look == Placing::Look::is_lost) {  // one file is written in place of these
+    for (const WrittenPart& part : group.written) remove_files(part);
+    group.written.clear();
+    group.ahead.reset();
+    fill_parts(group, /*goes_on=*/false);
+    context_.commits.usage.keep_for_run(group.part_bytes);
   }
+  return Status::TryAgain("RocksDB compacts what lies in the run's way");
+}
+
+// Half of the room is left to writers.
+bool BringBack::may_write_ahead(const Group& group) {
+  if (!group.ahead || group.ahead->is_empty()) return false;
+  const std::uint64_t bytes = (group.written.size() + 1) * group.part_bytes;
+  if (bytes > context_.commits.usage.room_for_run(0) / 2) return false;
+  context_.commits.usage.keep_for_run(bytes);
+  return true;
+}
+
+void BringBack::remove_files(const WrittenPart& part) {
+  for (const SortedFile& file : part.files) (void)context_.main.db().GetEnv()->DeleteFile(file.path);  // if it is there
+}
+
+Status BringBack::ingest_part(Group& group) {
+  MainDb& main = context_.main;
+  const WrittenPart part = std::move(group.written.front());
+  group.written.pop_front();
+  Status status = main.flush_large_memtables();
   // Where all of it is superseded, what does that is kept after a loss of power only if RocksDB's log has what came
   // before it, as in ingest_files.
-  if (status.ok()) status = files.empty() ? main.sync_log() : ingest_files(files);
-  for (const SortedFile& file : files) (void)main.db().GetEnv()->DeleteFile(file.path);  // gone where it was moved
+  if (status.ok()) status = part.files.empty() ? main.sync_log() : ingest_files(part.files);
+  remove_files(part);  // RocksDB has moved them, or has copies
   if (!status.ok()) return status;
+  placing_.on_ingested();
   group.run.advance(group.part_bytes);
   context_.commits.usage.set_returning(left_of(group));
   return status;

@@ -68,6 +68,20 @@ Sequence newest_tombstone_over(const Entry& entry, std::span<const std::shared_p
 
 }  // namespace
 
+std::vector<RunPart> split(const RunPart& part, std::uint64_t bytes) {
+  std::vector<RunPart> parts;
+  std::uint64_t of_last = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < part.entries.size(); ++i) {
+    of_last += bytes_of(*part.entries[i]);
+    if (of_last < bytes && i + 1 < part.entries.size()) continue;
+    parts.push_back({part.column_family, part.entries.subspan(begin, i + 1 - begin), {}});
+    begin = i + 1;
+    of_last = 0;
+  }
+  return parts;
+}
+
 MergedRun::MergedRun(std::span<const std::shared_ptr<Generation>> generations, Sequence up_to,
                      const ColumnFamilies& families, const IsSuperseded& is_superseded)
     : all_families_(&families) {
@@ -104,6 +118,13 @@ MergedRun::MergedRun(std::span<const std::shared_ptr<Generation>> generations, S
   for (auto& [id, family] : families_) family.deleted = joined(std::move(family.deleted), *families.comparator(id));
   std::erase_if(families_, [](const auto& one) { return one.second.entries.empty() && one.second.deleted.empty(); });
   bytes_left_ += tombstone_bytes() + families_.size() * kSortedFileBytes;
+}
+
+std::optional<MergedRun::Plain> MergedRun::plain_range() const {
+  if (families_.size() != 1) return std::nullopt;
+  const auto& [id, family] = *families_.begin();
+  if (!family.deleted.empty() || family.next >= family.entries.size()) return std::nullopt;
+  return Plain{id, {std::string(family.entries[family.next]->key()), std::string(family.entries.back()->key())}};
 }
 
 std::uint64_t MergedRun::tombstone_bytes() const {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ struct RunPart {
   std::vector<KeyRange> deleted;          // in that order; they do not overlap. Entries in them are newer
 };
 
+// Parts of that part, in order, whose sorted files have about so many bytes each. REQUIRES: nothing is deleted in it.
+std::vector<RunPart> split(const RunPart& part, std::uint64_t bytes);
+
 // Not thread-safe.
 class MergedRun {
  public:
@@ -47,6 +51,12 @@ class MergedRun {
   void advance(std::uint64_t most_bytes);
 
   bool is_empty() const { return families_.empty(); }
+  // What is left, if it is of one family and has no range tombstones: the family, its first and its last key.
+  struct Plain {
+    std::uint32_t column_family = 0;
+    KeyRange range;  // both included
+  };
+  std::optional<Plain> plain_range() const;
   // Most bytes of the sorted files of all that is left.
   std::uint64_t bytes_left() const { return bytes_left_; }
   // Of those, the range tombstones'.

@@ -167,13 +167,16 @@ class Values {
   std::uint64_t buffer_bytes_ = 0;
 };
 
-// The family's options, with what its L0 files have where levels differ.
-Status options_of(rocksdb::ColumnFamilyHandle* handle, const rocksdb::DBOptions& db_options,
+// The family's options, with what the files of that level have where levels differ.
+Status options_of(rocksdb::ColumnFamilyHandle* handle, const rocksdb::DBOptions& db_options, SortedLevel into,
                   rocksdb::Options* options) {
   rocksdb::ColumnFamilyDescriptor descriptor;
   if (Status status = handle->GetDescriptor(&descriptor); !status.ok()) return status;
   rocksdb::ColumnFamilyOptions& family = descriptor.options;
-  if (!family.compression_per_level.empty()) family.compression = family.compression_per_level.front();
+  if (const auto& each = family.compression_per_level; !each.empty()) {
+    const auto place = static_cast<std::size_t>(into.level == 0 ? 0 : into.level - into.base + 1);
+    family.compression = each[std::min(place, each.size() - 1)];
+  }
   family.compression_per_level.clear();
   family.bottommost_compression = rocksdb::kDisableCompressionOption;
   *options = rocksdb::Options(db_options, family);
@@ -234,10 +237,10 @@ class Written {
 };
 
 Status write_file(const ColumnFamily& family, const RunPart& part, ValueReader reader, const Store& store,
-                  const rocksdb::DBOptions& db_options, const std::atomic<bool>& stop, Written* written,
-                  SortedFile* file) {
+                  const rocksdb::DBOptions& db_options, SortedLevel into, const std::atomic<bool>& stop,
+                  Written* written, SortedFile* file) {
   rocksdb::Options options;
-  if (Status status = options_of(family.handle, db_options, &options); !status.ok()) return status;
+  if (Status status = options_of(family.handle, db_options, into, &options); !status.ok()) return status;
   rocksdb::EnvOptions env_options(db_options);
   env_options.use_direct_writes = db_options.use_direct_io_for_flush_and_compaction;
   // What is written is about to be compacted, and takes the place of a flush: it stays in the page cache, and a rate
@@ -297,7 +300,7 @@ void add_to(rocksdb::IngestExternalFileArg* argument, const SortedFile& file, bo
 Status write_sorted_files(const std::vector<RunPart>& parts, GenerationId name, const ColumnFamilies& families,
                           ValueReader values, const Store& store, const rocksdb::DBOptions& db_options,
                           const std::string& directory, const std::atomic<bool>& stop, std::vector<SortedFile>* files,
-                          const SortedProgress& progress) {
+                          const SortedProgress& progress, SortedLevel into) {
   files->clear();
   Written written(progress);
   Status status;
@@ -308,7 +311,7 @@ Status write_sorted_files(const std::vector<RunPart>& parts, GenerationId name, 
     SortedFile& file = files->emplace_back();
     file.column_family = part.column_family;
     file.path = free_path(directory, name, part.column_family, *db_options.env);
-    status = write_file(family, part, values, store, db_options, stop, &written, &file);
+    status = write_file(family, part, values, store, db_options, into, stop, &written, &file);
     if (!status.ok()) break;
   }
   if (status.ok()) return status;

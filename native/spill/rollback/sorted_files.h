@@ -30,6 +30,12 @@ struct SortedFile {
 // Is told now and then how many bytes of keys and values were written.
 using SortedProgress = std::function<void(std::uint64_t bytes)>;
 
+// The level for which a file is written, whose compression it has. `base`: the first below L0 that RocksDB uses.
+struct SortedLevel {
+  int level = 0;
+  int base = 1;
+};
+
 // Adds it to what is ingested, to be moved, or else copied. RocksDB takes its checksum over: it would read the whole
 // file for it, with mapped reads in vain.
 void add_to(rocksdb::IngestExternalFileArg* argument, const SortedFile& file, bool may_move);
@@ -40,6 +46,7 @@ void add_to(rocksdb::IngestExternalFileArg* argument, const SortedFile& file, bo
 rocksdb::Status write_sorted_files(const std::vector<RunPart>& parts, GenerationId name, const ColumnFamilies& families,
                                    ValueReader values, const Store& store, const rocksdb::DBOptions& db_options,
                                    const std::string& directory, const std::atomic<bool>& stop,
-                                   std::vector<SortedFile>* files, const SortedProgress& progress = {});
+                                   std::vector<SortedFile>* files, const SortedProgress& progress = {},
+                                   SortedLevel into = {});
 
 }  // namespace spillway::spill

@@ -1,0 +1,60 @@
+#include "spill/rollback/placing.h"
+
+#include <utility>
+
+namespace spillway::spill {
+
+using Clock = std::chrono::steady_clock;
+
+void Placing::begin(const MergedRun& run) {
+  place_.reset();
+  has_begun_ = false;
+  on_written();
+  const auto whole = run.plain_range();
+  if (!whole || compaction_.is_busy() || detector_.signals().is_stalled) return;
+  const UsedColumnFamily family = families_.use(whole->column_family);
+  if (family.is_dropped || family.handle == nullptr) return;
+  place_ = choose_place(main_.db(), family, whole->range, run.bytes_left());
+}
+
+Placing::Look Placing::look(const KeyRange& part) {
+  if (!place_) return Look::is_free;
+  if (compaction_.is_running()) return Look::not_yet;
+  const bool may_compact = !commits_.notes.is_owed() && !main_.is_stopping() && !pause_.is_paused();
+  UsedColumnFamily family = families_.use(place_->column_family);
+  if (family.is_dropped || family.handle == nullptr || !main_.flush_memtables_of(family).ok()) return lose();
+  rocksdb::ColumnFamilyMetaData now;
+  main_.db().GetColumnFamilyMetaData(family.handle, &now);
+  RunPlace next = *place_;
+  if (has_begun_) next.range = part;
+  InTheWay way = in_the_way(now, *family.comparator, next);
+  if (way.files.empty()) return Look::is_free;
+  if (has_begun_ || !may_compact || detector_.signals().is_stalled || Clock::now() > until_) return lose();
+  if (way.is_being_compacted || compaction_.is_busy()) return Look::not_yet;
+  auto work = emptying(main_.db(), std::move(family), next, std::move(way.files));
+  if (!work) return lose();
+  compaction_.start(*main_.db().GetEnv(), [this, work = std::move(work)] {
+    const RollbackPause::Pass pass(pause_);  // a pause of background work waits for it, as it does for RocksDB's own
+    if (!pass) return;
+    main_.order().await_compactions();
+    work();
+  });
+  return Look::not_yet;
+}
+
+Placing::Look Placing::lose() {
+  end();
+  return Look::is_lost;
+}
+
+void Placing::end() {
+  compaction_.cancel();
+  place_.reset();
+}
+
+void Placing::finish() {
+  end();
+  compaction_.finish();
+}
+
+}  // namespace spillway::spill

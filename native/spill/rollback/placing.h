@@ -1,0 +1,64 @@
+// Makes room for a run in RocksDB's levels (run_place.h), and watches that it stays free.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "spill/commit/commits.h"
+#include "spill/live/column_families.h"
+#include "spill/main_db/main_db.h"
+#include "spill/rollback/compaction_thread.h"
+#include "spill/rollback/merged_run.h"
+#include "spill/rollback/rollback_pause.h"
+#include "spill/rollback/run_place.h"
+#include "spill/stall/detector.h"
+
+namespace spillway::spill {
+
+// Of one run at a time. Not thread-safe.
+class Placing {
+ public:
+  Placing(MainDb& main, ColumnFamilies& families, Commits& commits, Detector& detector, RollbackPause& pause)
+      : main_(main), families_(families), commits_(commits), detector_(detector), pause_(pause) {}
+
+  // A run that is about to come back. It has no place while a compaction for an earlier one goes on.
+  void begin(const MergedRun& run);
+  // Whether it has a place below L0.
+  bool has_place() const { return place_.has_value(); }
+  int level() const { return place_ ? place_->level : 0; }
+  int base_level() const { return place_ ? place_->base_level : 1; }
+  std::uint64_t file_bytes() const { return place_->file_bytes; }  // REQUIRES: has_place()
+
+  // Whether the next part of the run, of that range of keys, may be ingested there now. Not yet: what lies in its way
+  // is being compacted. Lost: it has no place any more.
+  enum class Look : std::uint8_t { is_free, not_yet, is_lost };
+  Look look(const KeyRange& part);
+  // A part was written meanwhile, so the wait for room has cost no time.
+  void on_written() { until_ = std::chrono::steady_clock::now() + kLongestWait; }
+  // The first part is in: from now on nothing is compacted for the run, since it would be compacted with it.
+  void on_ingested() { has_begun_ = true; }
+
+  // The run has come back, or will not. A compaction that runs goes on.
+  void end();
+  // The same, and waits for it.
+  void finish();
+
+ private:
+  // How long to do nothing but wait until RocksDB has compacted what it has begun with. Source: guess
+  static constexpr std::chrono::seconds kLongestWait{5};
+
+  Look lose();
+
+  MainDb& main_;
+  ColumnFamilies& families_;
+  Commits& commits_;
+  Detector& detector_;
+  RollbackPause& pause_;
+  std::optional<RunPlace> place_;
+  bool has_begun_ = false;
+  std::chrono::steady_clock::time_point until_{};
+  CompactionThread compaction_;
+};
+
+}  // namespace spillway::spill

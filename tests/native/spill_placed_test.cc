@@ -1,0 +1,281 @@
+// Runs that are large beside what RocksDB has: they come back below L0, and every key reads as it was last written.
+#include <gtest/gtest.h>
+#include <rocksdb/db.h>
+#include <rocksdb/statistics.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "at_each_step.h"
+#include "spill/rollback/compaction_thread.h"
+#include "spill_rocksdb_of.h"
+#include "spillway/db.h"
+#include "temporary_directory.h"
+
+namespace spillway::clients {
+namespace {
+
+using rocksdb::Status;
+
+using Model = std::map<std::string, std::string>;
+
+class SpillPlaced : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    options_.create_if_missing = true;
+    options_.level_compaction_dynamic_level_bytes = false;
+    options_.compression = rocksdb::kNoCompression;
+    options_.write_buffer_size = 1 << 20;
+    options_.target_file_size_base = 1 << 20;
+    options_.max_bytes_for_level_base = 4 << 20;
+    options_.statistics = rocksdb::CreateDBStatistics();
+    spill_.generation_bytes = 24 << 20;
+    spill_.capacity_bytes = 256 << 20;
+    spill_.put_back_bytes = 0;
+    spill_.rollback = RollbackPolicy::off;
+    open();
+  }
+  void open() {
+    DB* db = nullptr;
+    const Status status = DB::Open(options_, spill_, directory_.path("db"), &db);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    db_.reset(db);
+  }
+  static std::string key_of(std::uint64_t number) { return "key" + std::to_string(100'000 + number); }
+  // Of keys in random order, one of 16 of them deletions.
+  void write(Diversion where, int count) {
+    db_->SetDiversion(where);
+    for (int i = 0; i < count; ++i) {
+      const std::string key = key_of(random_() % 20'000);
+      if (random_() % 16 == 0) {
+        ASSERT_TRUE(db_->Delete({}, key).ok());
+        model_.erase(key);
+      } else {
+        const std::string value = std::to_string(++written_) + std::string(5000, 'v');
+        ASSERT_TRUE(db_->Put({}, key, value).ok());
+        model_[key] = value;
+      }
+    }
+  }
+  // 5 MB that RocksDB has compacted, then 60 MB in the store.
+  void write_a_burst() {
+    write(Diversion::never, 1000);
+    ASSERT_TRUE(db_->Flush({}).ok());
+    wait_for_compactions();
+    write(Diversion::always, 12'000);
+    ASSERT_TRUE(options_.statistics->Reset().ok());
+  }
+  void wait_for_compactions() {
+    std::uint64_t pending = 1;
+    std::uint64_t running = 1;
+    for (int i = 0; i < 5000 && pending + running > 0; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      rocksdb_of(*db_).GetIntProperty(rocksdb::DB::Properties::kCompactionPending, &pending);
+      rocksdb_of(*db_).GetIntProperty(rocksdb::DB::Properties::kNumRunningCompactions, &running);
+    }
+  }
+  rocksdb::ColumnFamilyMetaData tree() {
+    rocksdb::ColumnFamilyMetaData now;
+    rocksdb_of(*db_).GetColumnFamilyMetaData(&now);
+    return now;
+  }
+  std::size_t files_in_l0() { return tree().levels.front().files.size(); }
+  double compacted_mib() const {
+    return static_cast<double>(options_.statistics->getTickerCount(rocksdb::COMPACT_WRITE_BYTES)) / (1 << 20);
+  }
+  void expect_all() {
+    Model found;
+    const std::unique_ptr<rocksdb::Iterator> pairs(db_->NewIterator({}));
+    for (pairs->SeekToFirst(); pairs->Valid(); pairs->Next())
+      found[pairs->key().ToString()] = pairs->value().ToString();
+    EXPECT_TRUE(pairs->status().ok());
+    EXPECT_TRUE(found == model_) << found.size() << " keys instead of " << model_.size();
+  }
+  void expect_all_and_again() {
+    expect_all();
+    EXPECT_TRUE(db_->CompactRange({}, nullptr, nullptr).ok());
+    expect_all();
+    db_.reset();
+    open();
+    expect_all();
+  }
+
+  const TemporaryDirectory directory_;
+  rocksdb::Options options_;
+  SpillOptions spill_;
+  std::unique_ptr<DB> db_;
+  std::mt19937_64 random_{1};
+  int written_ = 0;
+  Model model_;
+};
+
+TEST_F(SpillPlaced, ARunOnASmallTreeIsNotRewritten) {
+  write_a_burst();
+  std::atomic<int> parts{0};
+  {
+    const AtEach then("spill.rollback.ingested", [&] { ++parts; });
+    ASSERT_TRUE(db_->Rollback().ok());
+  }
+  wait_for_compactions();
+  EXPECT_GE(parts, 2);
+  EXPECT_EQ(files_in_l0(), 0U);
+  EXPECT_LT(compacted_mib(), 12) << "what lay in its way, and nothing of the 45 MB that came back";
+  expect_all_and_again();
+}
+
+TEST_F(SpillPlaced, ASnapshotOfBeforeSeesWhatItSaw) {
+  write_a_burst();
+  const Model before = model_;
+  const auto* snapshot = db_->GetSnapshot();
+  write(Diversion::always, 500);
+  ASSERT_TRUE(db_->Rollback().ok());
+  rocksdb::ReadOptions then;
+  then.snapshot = snapshot;
+  for (const auto& [key, value] : before) {
+    std::string found;
+    ASSERT_TRUE(db_->Get(then, key, &found).ok()) << key;
+    ASSERT_EQ(found, value);
+  }
+  db_->ReleaseSnapshot(snapshot);
+  expect_all_and_again();
+}
+
+// Each run lies above what it overlaps, so later ones have less room, and the last are L0 files again.
+TEST_F(SpillPlaced, RunAfterRun) {
+  for (int run = 0; run < 4; ++run) {
+    write(Diversion::never, 300);
+    write(Diversion::always, 6000);
+    ASSERT_TRUE(db_->Rollback().ok());
+    expect_all();
+  }
+  expect_all_and_again();
+}
+
+// What gets into RocksDB meanwhile would have the rest of the run put above it, as many files of L0.
+TEST_F(SpillPlaced, AWriteBetweenPartsCostsTheRestItsPlace) {
+  write_a_burst();
+  std::atomic<int> parts{0};
+  {
+    const AtEach then("spill.rollback.ingested", [&] {
+      if (++parts != 1) return;
+      ASSERT_TRUE(rocksdb_of(*db_).Put({}, "key0", "beside").ok());
+      ASSERT_TRUE(rocksdb_of(*db_).Put({}, "key9", "beside").ok());
+    });
+    ASSERT_TRUE(db_->Rollback().ok());
+  }
+  model_["key0"] = model_["key9"] = "beside";
+  EXPECT_GE(parts, 2);
+  EXPECT_LE(files_in_l0(), 2U) << "the memtable and the rest";
+  expect_all_and_again();
+}
+
+TEST_F(SpillPlaced, ACloseWhileRoomIsMade) {
+  write_a_burst();
+  std::future<Status> closed;
+  {
+    const AtEach then("spill.rollback.emptied", [&] {
+      closed = std::async(std::launch::async, [&] { return db_->Close(); });
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    });
+    (void)db_->Rollback();
+  }
+  ASSERT_TRUE(closed.valid());
+  (void)closed.get();
+  db_.reset();
+  open();
+  expect_all_and_again();
+}
+
+TEST_F(SpillPlaced, APauseWhileRoomIsMade) {
+  write_a_burst();
+  std::future<Status> paused;
+  std::atomic<bool> is_pausing{false};
+  const AtEach then("spill.rollback.emptied", [&] {
+    paused = std::async(std::launch::async, [&] { return db_->PauseBackgroundWork(); });
+    is_pausing = true;
+  });
+  auto rolled_back = std::async(std::launch::async, [&] { return db_->Rollback(); });
+  while (!is_pausing) std::this_thread::yield();
+  EXPECT_EQ(paused.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  expect_all();
+  EXPECT_TRUE(db_->ContinueBackgroundWork().ok());
+  EXPECT_TRUE(rolled_back.get().ok());
+  expect_all_and_again();
+}
+
+TEST_F(SpillPlaced, OfAFamilyThatIsDroppedMeanwhileNothingComesBack) {
+  rocksdb::ColumnFamilyHandle* other = nullptr;
+  ASSERT_TRUE(db_->CreateColumnFamily(options_, "other", &other).ok());
+  db_->SetDiversion(Diversion::never);
+  const std::string value(5000, 'v');
+  for (int i = 0; i < 500; ++i) ASSERT_TRUE(db_->Put({}, other, key_of(random_() % 20'000), value).ok());
+  db_->SetDiversion(Diversion::always);
+  for (int i = 0; i < 12'000; ++i) ASSERT_TRUE(db_->Put({}, other, key_of(random_() % 20'000), value).ok());
+  std::future<Status> dropped;
+  {
+    const AtEach then("spill.rollback.emptied", [&] {
+      dropped = std::async(std::launch::async, [&] { return db_->DropColumnFamily(other); });
+    });
+    ASSERT_TRUE(db_->Rollback().ok());
+  }
+  ASSERT_TRUE(dropped.valid());
+  EXPECT_TRUE(dropped.get().ok());
+  ASSERT_TRUE(db_->DestroyColumnFamilyHandle(other).ok());
+  expect_all_and_again();
+}
+
+TEST(CompactionThread, RunsWhatIsNotCancelledAndWaitsForWhatRuns) {
+  rocksdb::Env& env = *rocksdb::Env::Default();
+  env.IncBackgroundThreadsIfNeeded(1, rocksdb::Env::LOW);
+  std::atomic<bool> has_run{false};
+  spill::CompactionThread thread;
+  thread.cancel();
+  thread.finish();
+  std::promise<void> begun;
+  std::promise<void> released;
+  thread.start(env, [&] {
+    begun.set_value();
+    released.get_future().wait();
+    has_run = true;
+  });
+  begun.get_future().wait();
+  EXPECT_TRUE(thread.is_busy());
+  EXPECT_TRUE(thread.is_running());
+  thread.cancel();  // too late
+  EXPECT_TRUE(thread.is_busy());
+  released.set_value();
+  thread.finish();
+  EXPECT_TRUE(has_run);
+  EXPECT_FALSE(thread.is_busy());
+}
+
+TEST(CompactionThread, WhatWaitsForAThreadCanBeCancelled) {
+  rocksdb::Env& env = *rocksdb::Env::Default();
+  env.SetBackgroundThreads(1, rocksdb::Env::LOW);
+  std::promise<void> released;
+  spill::CompactionThread first;
+  first.start(env, [&] { released.get_future().wait(); });
+  while (!first.is_running()) std::this_thread::yield();
+  std::atomic<bool> has_run{false};
+  {
+    spill::CompactionThread second;
+    second.start(env, [&] { has_run = true; });
+    EXPECT_TRUE(second.is_busy());
+    EXPECT_FALSE(second.is_running());
+    second.cancel();
+    EXPECT_FALSE(second.is_busy());
+    second.start(env, [&] { has_run = true; });
+  }  // as its end does
+  released.set_value();
+  first.finish();
+  EXPECT_FALSE(has_run);
+}
+
+}  // namespace
+}  // namespace spillway::clients
