@@ -235,6 +235,13 @@ TEST(Policy, AllComesBackTogetherButForWhatTheStoreHasNoRoomFor) {
   state.spill_full = false;
   state.is_pacing = true;
   EXPECT_EQ(brings(), 3U);
+  state.burst_is_over = true;
+  state.free_lasts_s = 10;
+  EXPECT_EQ(brings(), 3U) << "it comes back in groups, so that there is room all the time";
+  state.free_lasts_s = 60;
+  EXPECT_EQ(brings(), kAllGenerations) << "pacing slows nobody any more";
+  state.burst_is_over = false;
+  EXPECT_EQ(brings(), 3U);
   state.l0_is_crowded = true;
   EXPECT_EQ(brings(), 0U) << "writers are slowed to what RocksDB compacts";
   state.spill_full = true;

@@ -55,7 +55,7 @@ Seen simulate(SimulatedL0 l0, double least_s, double seconds) {
     const double now = step * kStep;
     const bool is_late = now > seconds / 2;
     l0.step(now);
-    pace.observe(l0.files, at(now));
+    pace.observe(l0.files, kTrigger, at(now));
     const auto takes = pace.seconds_of_run(kTrigger);
     const double share = l0.files < 3 * kTrigger ? kStep / std::max(least_s, takes ? takes->count() : 0) : 0;
     done += share;
@@ -78,7 +78,7 @@ Seen simulate(SimulatedL0 l0, double least_s, double seconds) {
 TEST(RunPace, NothingIsSlowedUntilSomethingHasLeft) {
   RunPace pace;
   EXPECT_FALSE(pace.seconds_of_run(kTrigger));
-  for (int i = 0; i < 100; ++i) pace.observe(i, at(0.1 * i));
+  for (int i = 0; i < 100; ++i) pace.observe(i, kTrigger, at(0.1 * i));
   EXPECT_FALSE(pace.seconds_of_run(kTrigger));
 }
 
@@ -86,10 +86,20 @@ TEST(RunPace, TakesAsLongAsAFileNeedsToLeave) {
   RunPace pace;
   double now = 0;
   for (int i = 0; i < 20; ++i) {  // six files on the mean, three leave in six seconds
-    for (int files : {8, 7, 6, 6, 5, 5}) pace.observe(files, at(now += 1));
+    for (int files : {8, 7, 6, 6, 5, 5}) pace.observe(files, kTrigger, at(now += 1));
   }
   ASSERT_TRUE(pace.seconds_of_run(kTrigger));
   EXPECT_NEAR(pace.seconds_of_run(kTrigger)->count(), 2, 0.5);
+}
+
+// What is compacted in three seconds takes no minute because nothing was there to be compacted before.
+TEST(RunPace, TimeWithNothingToCompactDoesNotCount) {
+  RunPace pace;
+  for (int i = 0; i < 500; ++i) pace.observe(3, kTrigger, at(0.1 * i));
+  for (int i = 0; i < 30; ++i) pace.observe(4, kTrigger, at(50 + 0.1 * i));
+  pace.observe(1, kTrigger, at(53));
+  ASSERT_TRUE(pace.seconds_of_run(kTrigger));
+  EXPECT_LE(pace.seconds_of_run(kTrigger)->count(), 1.0);
 }
 
 // Whatever compactions cost, L0 is not crowded once the pace is known, and what comes back comes evenly.
@@ -105,10 +115,10 @@ TEST(RunPace, SettlesAtWhatIsCompacted) {
 
 TEST(RunPace, ForgetsWhatWasLongAgo) {
   RunPace pace;
-  pace.observe(8, at(0));
-  pace.observe(4, at(1));
+  pace.observe(8, kTrigger, at(0));
+  pace.observe(4, kTrigger, at(1));
   EXPECT_TRUE(pace.seconds_of_run(kTrigger));
-  pace.observe(4, at(1000));
+  pace.observe(4, kTrigger, at(1000));
   EXPECT_FALSE(pace.seconds_of_run(kTrigger));
 }
 

@@ -56,9 +56,9 @@ TEST(RunPlace, ASmallRunOnALargeTreeGoesAboveIt) {
   EXPECT_EQ(level_of({30, 16, 160, 1000, 0, 0, 0}, 1000), 1) << "into L2, with 206 of 1000";
 }
 
-TEST(RunPlace, NoMoreIsCompactedBeforeItThanItHas) {
-  EXPECT_EQ(level_of({120, 0, 0, 0, 0}, 100), 0);
-  EXPECT_EQ(level_of({60, 0, 0, 0, 0}, 100), 2);
+TEST(RunPlace, NoMoreIsCompactedBeforeItThanTwiceOfIt) {
+  EXPECT_EQ(level_of({220, 0, 0, 0, 0}, 100), 0);
+  EXPECT_EQ(level_of({120, 0, 0, 0, 0}, 100), 2);
   EXPECT_EQ(level_of({1100, 0, 0, 0, 0}, 10'000), 0) << "nor than a GiB";
 }
 

@@ -16,6 +16,9 @@ using rocksdb::Status;
 
 // RocksDB compacts a file in L0 as a whole, and keeps its index in memory. Source: guess
 constexpr std::uint64_t kLargestPart = std::uint64_t{1} << 30;
+// Where files need not be few. A smaller part would have logs read more often (sorted_files.cc), and each costs an
+// ingestion. Source: guess
+constexpr std::uint64_t kPlacedPart = std::uint64_t{64} << 20;
 
 std::uint64_t sum(const Generations& generations, std::uint64_t (Generation::*of)() const) {
   std::uint64_t total = 0;
@@ -84,6 +87,8 @@ Status BringBack::begin_group(const Choice& choice, std::uint64_t most, bool goe
   if (most == kAllGenerations) placing_.begin(group_->run);
   if (placing_.has_place()) {
     group_->ahead = group_->run;
+    const std::uint64_t some = std::min(context_.commits.usage.room_for_run(0) / 2, kPlacedPart);
+    group_->part_bytes = std::max(group_->part_bytes, std::min(group_->run_bytes, some));
   } else {
     fill_parts(*group_, goes_on);
   }

@@ -76,7 +76,7 @@ void BringBack::keep_pace(const Group& group, std::uint64_t sorted_bytes) {
   for (;;) {
     const auto now = std::chrono::steady_clock::now();
     const Signals signals = context_.detector.signals();
-    pace_.observe(signals.l0_files, now);
+    pace_.observe(signals.l0_files, signals.l0_compaction_trigger, now);
     const auto takes = pace_.seconds_of_run(signals.l0_compaction_trigger);
     const bool is_waited_for = is_hurried_.load() || waits_.load() > 0 || pause_.is_paused();
     if (!takes || is_waited_for || context_.main.is_stopping()) return;
@@ -94,17 +94,15 @@ Status BringBack::write_part(Group& group) {
     context_.commits.usage.set_returning(left_of(group, bytes));
     if (!group.ahead) keep_pace(group, bytes);
   };
-  std::vector<RunPart> parts = (group.ahead ? *group.ahead : group.run).next(group.part_bytes);
+  const std::vector<RunPart> parts = (group.ahead ? *group.ahead : group.run).next(group.part_bytes);
   WrittenPart written;
   if (group.ahead && !parts.empty()) {
     const auto entries = parts.front().entries;
     written.range = {std::string(entries.front()->key()), std::string(entries.back()->key())};
-    parts = split(parts.front(), placing_.file_bytes());
   }
-  const Status status =
-      write_sorted_files(parts, group.targets->back()->id(), context_.live.families(), context_.values, context_.store,
-                         main.db().GetDBOptions(), sorted_directory_, main.stopping(), &written.files, progress,
-                         {.level = placing_.level(), .base = placing_.base_level()});
+  const Status status = write_sorted_files(parts, group.targets->back()->id(), context_.live.families(),
+                                           context_.values, context_.store, main.db().GetDBOptions(), sorted_directory_,
+                                           main.stopping(), &written.files, progress, placing_.sorted_level());
   if (!status.ok()) return status;
   steps::reached("spill.rollback.sorted");
   placing_.on_written();

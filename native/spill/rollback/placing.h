@@ -12,6 +12,7 @@
 #include "spill/rollback/merged_run.h"
 #include "spill/rollback/rollback_pause.h"
 #include "spill/rollback/run_place.h"
+#include "spill/rollback/sorted_files.h"
 #include "spill/stall/detector.h"
 
 namespace spillway::spill {
@@ -26,9 +27,10 @@ class Placing {
   void begin(const MergedRun& run);
   // Whether it has a place below L0.
   bool has_place() const { return place_.has_value(); }
-  int level() const { return place_ ? place_->level : 0; }
-  int base_level() const { return place_ ? place_->base_level : 1; }
-  std::uint64_t file_bytes() const { return place_->file_bytes; }  // REQUIRES: has_place()
+  // How its files are written.
+  SortedLevel sorted_level() const {
+    return place_ ? SortedLevel{place_->level, place_->base_level, place_->file_bytes} : SortedLevel();
+  }
 
   // Whether the next part of the run, of that range of keys, may be ingested there now. Not yet: what lies in its way
   // is being compacted. Lost: it has no place any more.

@@ -89,6 +89,9 @@ RollbackState RollbackThread::observe() {
   activity.writes = activity.diverted + counts.main_writes.load(std::memory_order_relaxed);
   const MutexLock lock(mutex_);
   scheduler_.observe(activity, generations->empty() ? kNone : generations->front()->id(), Clock::now(), &state);
+  const double bytes_per_write = static_cast<double>(state.live_bytes) / static_cast<double>(state.live_entries + 1);
+  state.free_lasts_s = std::max(room.free, 0.0) * static_cast<double>(context_.store.capacity_bytes()) /
+                       std::max(state.writes_per_s * bytes_per_write, 1.0);
   return state;
 }
 

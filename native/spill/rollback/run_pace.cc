@@ -2,34 +2,37 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace spillway::spill {
 
-void RunPace::observe(int l0_files, Time now) {
+void RunPace::observe(int l0_files, int l0_compaction_trigger, Time now) {
   if (at_ == Time{} || now - at_ > kWindow) {
     mean_files_ = l0_files;
-    left_.clear();
-    since_ = now;
+    steps_.clear();
+    busy_ = {};
+    left_ = 0;
   } else {
-    const double old = std::exp(-Seconds(now - at_).count() / kMean.count());
+    const Seconds since = now - at_;
+    const double old = std::exp(-since / kMean);
     mean_files_ = old * mean_files_ + (1 - old) * l0_files;
-    if (l0_files < files_) left_.emplace_back(now, files_ - l0_files);
+    const bool was_busy = files_ >= std::max(l0_compaction_trigger, 1);
+    const Step& step = steps_.emplace_back(Step{now, was_busy ? since : Seconds(0), std::max(files_ - l0_files, 0)});
+    busy_ += step.busy;
+    left_ += step.left;
   }
   files_ = l0_files;
   at_ = now;
-  while (!left_.empty() && now - left_.front().first > kWindow) {
-    since_ = left_.front().first;
-    left_.pop_front();
+  while (!steps_.empty() && now - steps_.front().at > kWindow) {
+    busy_ -= steps_.front().busy;
+    left_ -= steps_.front().left;
+    steps_.pop_front();
   }
 }
 
 std::optional<RunPace::Seconds> RunPace::seconds_of_run(int l0_compaction_trigger) const {
-  if (left_.empty()) return {};
-  const int left =
-      std::accumulate(left_.begin(), left_.end(), 0, [](int sum, const auto& one) { return sum + one.second; });
+  if (left_ == 0) return {};
   const double target = std::max(kTarget * l0_compaction_trigger, 1.0);
-  return std::min<Seconds>(Seconds(at_ - since_) / left * (mean_files_ / target), kLongest);
+  return std::min<Seconds>(busy_ / left_ * (mean_files_ / target), kLongest);
 }
 
 }  // namespace spillway::spill

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <deque>
 #include <optional>
-#include <utility>
 
 namespace spillway::spill {
 
@@ -26,17 +25,25 @@ class RunPace {
   // No run takes longer. Source: guess; its generations are to come back more often than DrainPacer's patience lasts
   static constexpr Seconds kLongest{20};
 
-  // As often as anything may have changed.
-  void observe(int l0_files, Time now);
+  // As often as anything may have changed. Time with fewer files than the trigger does not count: RocksDB compacts
+  // none.
+  void observe(int l0_files, int l0_compaction_trigger, Time now);
   // How long a run that becomes one file is to take; nothing: as long as it takes.
   std::optional<Seconds> seconds_of_run(int l0_compaction_trigger) const;
 
  private:
+  struct Step {  // between two observations
+    Time at;
+    Seconds busy{0};  // with enough files to compact
+    int left = 0;     // files
+  };
+
   int files_ = 0;
   double mean_files_ = 0;
   Time at_{};
-  Time since_{};  // of what has left
-  std::deque<std::pair<Time, int>> left_;
+  std::deque<Step> steps_;  // of the window
+  Seconds busy_{0};         // of all of them
+  int left_ = 0;
 };
 
 }  // namespace spillway::spill

@@ -13,8 +13,8 @@ namespace {
 // Of what an ingestion into L0 costs, below which another place is worth its trouble. Source: guess
 constexpr double kWorthIt = 0.9;
 // Of the run, and in bytes, what may be compacted before it: neither a pause of background work nor a close ends that
-// compaction. Source: guess; seconds on a slow drive
-constexpr double kMostInTheWay = 1;
+// compaction. Source: guess, seconds on a slow drive
+constexpr double kMostInTheWay = 2;
 constexpr double kMostBytesInTheWay = 1 << 30;
 // Each file is made durable by itself, which takes a drive as long as some megabytes. Source: guess
 constexpr std::uint64_t kLeastFileBytes = 16 << 20;

@@ -236,7 +236,8 @@ class Written {
   std::uint64_t told_ = 0;
 };
 
-Status write_file(const ColumnFamily& family, const RunPart& part, ValueReader reader, const Store& store,
+// `values`: of the part and what precedes it, `first` entries.
+Status write_file(const ColumnFamily& family, const RunPart& part, Values& values, std::size_t first,
                   const rocksdb::DBOptions& db_options, SortedLevel into, const std::atomic<bool>& stop,
                   Written* written, SortedFile* file) {
   rocksdb::Options options;
@@ -248,12 +249,11 @@ Status write_file(const ColumnFamily& family, const RunPart& part, ValueReader r
   rocksdb::SstFileWriter writer(env_options, options, family.handle, /*invalidate_page_cache=*/false,
                                 rocksdb::Env::IO_HIGH);
   if (Status status = writer.Open(file->path); !status.ok()) return status;
-  Values values(reader, store, stop, part.entries);
   for (std::size_t i = 0; i < part.entries.size(); ++i) {
     if (stop.load(std::memory_order_relaxed)) return stopped();
     const Entry& entry = *part.entries[i];
     Slice value;
-    Status status = values.next(i, &value);
+    Status status = values.next(first + i, &value);
     if (status.ok()) {
       status = entry.kind == Kind::put ? writer.Put(entry.key(), value) : writer.Delete(entry.key());
     }
@@ -308,10 +308,16 @@ Status write_sorted_files(const std::vector<RunPart>& parts, GenerationId name, 
     const UsedColumnFamily family = families.use(part.column_family);
     if (family.is_dropped) continue;  // since the rollback began
     if (status = check_handle(family); !status.ok()) break;
-    SortedFile& file = files->emplace_back();
-    file.column_family = part.column_family;
-    file.path = free_path(directory, name, part.column_family, *db_options.env);
-    status = write_file(family, part, values, store, db_options, into, stop, &written, &file);
+    Values of_part(values, store, stop, part.entries);
+    std::size_t first = 0;
+    for (const RunPart& of_file : into.file_bytes > 0 ? split(part, into.file_bytes) : std::vector{part}) {
+      SortedFile& file = files->emplace_back();
+      file.column_family = part.column_family;
+      file.path = free_path(directory, name, part.column_family, *db_options.env);
+      status = write_file(family, of_file, of_part, first, db_options, into, stop, &written, &file);
+      if (!status.ok()) break;
+      first += of_file.entries.size();
+    }
     if (!status.ok()) break;
   }
   if (status.ok()) return status;

@@ -30,19 +30,21 @@ struct SortedFile {
 // Is told now and then how many bytes of keys and values were written.
 using SortedProgress = std::function<void(std::uint64_t bytes)>;
 
-// The level for which a file is written, whose compression it has. `base`: the first below L0 that RocksDB uses.
+// The level for which files are written, whose compression they have. `base`: the first below L0 that RocksDB uses.
 struct SortedLevel {
   int level = 0;
   int base = 1;
+  // About; 0: one file for each part. REQUIRES: 0 where a part has range tombstones.
+  std::uint64_t file_bytes = 0;
 };
 
 // Adds it to what is ingested, to be moved, or else copied. RocksDB takes its checksum over: it would read the whole
 // file for it, with mapped reads in vain.
 void add_to(rocksdb::IngestExternalFileArg* argument, const SortedFile& file, bool may_move);
 
-// Writes each part into `directory`/<name>-<family>.sst, or a free name like it, if its family has a handle and was not
-// dropped. Values are read in the order of the logs if that is faster than the order of keys. `stop` ends it early with
-// Aborted. A failed attempt removes its files.
+// Writes each part into files `directory`/<name>-<family>.sst, or with free names like it, if its family has a handle
+// and was not dropped. Values are read in the order of the logs if that is faster than the order of keys. `stop` ends
+// it early with Aborted. A failed attempt removes its files.
 rocksdb::Status write_sorted_files(const std::vector<RunPart>& parts, GenerationId name, const ColumnFamilies& families,
                                    ValueReader values, const Store& store, const rocksdb::DBOptions& db_options,
                                    const std::string& directory, const std::atomic<bool>& stop,

@@ -12,7 +12,9 @@ constexpr double kFewWritesPerS = 100;   // a rollback hardly meets them. Source
 constexpr double kCeasedWritesPerS = 1;  // Source: guess
 constexpr double kCeasedS = 1;           // ten polls of the detector (K3) without a diverted write. Source: guess
 constexpr double kKeptUpS = 3;           // many flushes at any rate that stalls. Source: guess
-constexpr double kReadsPerS = 1;         // reads are in progress. Source: guess
+// A store comes back in so long, mostly. Source: guess
+constexpr double kLastsS = 20;
+constexpr double kReadsPerS = 1;  // reads are in progress. Source: guess
 // With readers and hardly a write, rollback takes at most a quarter of the time. The compactions that it causes come on
 // top. Source: guess
 constexpr double kPauses = 3;
@@ -116,7 +118,8 @@ std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy) {
   if (state.rollback_requested) return kAllGenerations;
   if (state.spill_full) return 1;
   const std::uint64_t group = state.l0_is_crowded ? 0 : state.paced_group;  // in a burst that goes on
-  if (state.is_pacing) return group;
+  const bool is_calm = state.burst_is_over && state.free_lasts_s >= kLastsS;
+  if (state.is_pacing) return is_calm && state.l0_room > 0 ? kAllGenerations : group;
   if (state.l0_room < 1) return 0;
   if (state.route == Route::spill) {
     return policy != RollbackPolicy::off && is_mostly_full(state) && !state.debt ? group : 0;

@@ -46,6 +46,7 @@ struct RollbackState {
   bool spill_full = false;          // the store or the index is full
   bool is_pacing = false;           // it is about to be, and writers are slowed to what comes back
   std::uint64_t paced_group = 1;    // in a burst that goes on as many come back together, if nothing has begun
+  double free_lasts_s = 0;          // what is free, for writes as they come now
   double share_used = 0;            // of the store's capacity or of the index's, the larger
   bool debt = false;                // pending compaction bytes alone would divert writes
   std::uint64_t sealed = 0;         // generations that are full or were sealed for another reason
@@ -72,7 +73,8 @@ inline constexpr std::uint64_t kAllGenerations = ~std::uint64_t{0};
 //   2. Full, or writers are slowed so that it does not fill: now, because writes that must be diverted would wait.
 //      Generations that come back together free their space together, so no more than what is free lasts for: one,
 //      where it is full. Writers are slowed to what RocksDB compacts, not to what L0 takes: each part waits until L0 is
-//      compacted, unless the store is full.
+//      compacted, unless the store is full. All, if the burst is over and what is free lasts for a while: pacing then
+//      slows nobody.
 //   3. While writes are diverted: none (K8). Exception: the store is mostly full, only memtables hold RocksDB up, and
 //      the policy is not `off`. Then as in 2, because later, when the store is full, it would cost more.
 //   4. If one more L0 file would divert writes: none.
