@@ -40,7 +40,7 @@ std::shared_ptr<rocksdb::MergeOperator> appending_merge() { return std::make_sha
 bool Script::owns(unsigned thread, const Key& key) { return key.name.starts_with(std::to_string(thread) + "/"); }
 
 Key Script::any_key() {
-  const std::uint64_t number = below(kPlainKeys + kOtherFamilyKeys);
+  const std::uint64_t number = below(kPlainKeys + (kinds_.other_family ? kOtherFamilyKeys : 0));
   return number < kPlainKeys ? key_of(thread_, 'p', number) : key_of(thread_, 'q', number - kPlainKeys);
 }
 

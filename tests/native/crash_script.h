@@ -42,6 +42,7 @@ struct Kinds {
   bool merge = true;
   bool remove_range = true;
   bool batches = true;
+  bool other_family = true;
   bool ingestions = false;
   double sync_share = 0.15;
   std::size_t value_bytes = 400;  // upper limit

@@ -31,33 +31,19 @@ struct Step {
   unsigned times = 1;  // a step that is reached only after a death at a certain point needs several deaths
 };
 constexpr Step kCommonSteps[] = {
-    {"spill.commit.announced", false},
-    {"spill.commit.base_read", false},
-    {"spill.commit.main_synced", false},
-    {"spill.commit.generation_begun", false},
-    {"spill.commit.before_append", false},
-    {"spill.commit.appended", false},
-    {"spill.commit.synced", false},
-    {"spill.write.before_main", false},
-    {"spill.write.marked", false},
-    {"spill.rollback.put_back", true},
-    {"spill.rollback.sorted", false},
-    {"spill.rollback.prepared", false},
-    {"spill.rollback.gate_closed", false},
-    {"spill.rollback.ingested", false},
-    {"spill.rollback.emptied", false},
-    {"spill.rollback.dropped", false},
-    {"spill.rollback.published", true},
-    {"spill.rollback.forgotten", false},
-    {"spill.bind.pending", false},
-    {"spill.bind.created", false},
-    {"spill.bind.dropped", false},
-    {"spill.bind.confirmed", false},
-    {"spill.write.before_divert", false},
-    {"spill.write.announces", false},
-    {"spill.write.looked_for_groups", false},
-    {"spill.write.announced", false},
-    {"spill.commit.added", false},
+    {"spill.commit.announced", false},     {"spill.commit.base_read", false},
+    {"spill.commit.main_synced", false},   {"spill.commit.generation_begun", false},
+    {"spill.commit.before_append", false}, {"spill.commit.appended", false},
+    {"spill.commit.synced", false},        {"spill.write.before_main", false},
+    {"spill.write.marked", false},         {"spill.rollback.put_back", true},
+    {"spill.rollback.sorted", false},      {"spill.rollback.prepared", false},
+    {"spill.rollback.gate_closed", false}, {"spill.rollback.ingested", false},
+    {"spill.rollback.dropped", false},     {"spill.rollback.published", true},
+    {"spill.rollback.forgotten", false},   {"spill.bind.pending", false},
+    {"spill.bind.created", false},         {"spill.bind.dropped", false},
+    {"spill.bind.confirmed", false},       {"spill.write.before_divert", false},
+    {"spill.write.announces", false},      {"spill.write.looked_for_groups", false},
+    {"spill.write.announced", false},      {"spill.commit.added", false},
 };
 constexpr Step kRegionSteps[] = {
     {"spill.region.begin.created", false},   {"spill.region.append.written", false},
@@ -81,9 +67,9 @@ constexpr Step kKvSteps[] = {
 
 // Reached only in the many lives of `make crash`, and not always. Full contents of a namespace are moved
 // (tests/native/device_kv_test.cc kills there). RocksDB misplaces an ingested file within some microseconds. A drive
-// refuses an append only when it is full.
+// refuses an append only when it is full. Runs of several families have no place below L0 (DiesWhileARunGetsItsPlace).
 constexpr const char* kLaterSteps[] = {"device.kv.clean.one_moved", "spill.rollback.misplaced",
-                                       "spill.kv.append.refused", "spill.close.stopped"};
+                                       "spill.kv.append.refused", "spill.close.stopped", "spill.rollback.emptied"};
 
 using OpenOn = Opener (*)(const SpillOptions& spill);
 
@@ -109,6 +95,33 @@ void die_at_every_step(OpenOn open_on, std::span<const Step> steps_of_store, Cra
   }
   for (const char* later : kLaterSteps) reached.erase(later);
   EXPECT_EQ(reached, named) << "a step that is named in the code and not here, or the other way round";
+}
+
+// Levels are so small that even these runs are cheaper below L0.
+CrashReport die_while_a_run_gets_its_place(const char* step, bool power_loss, std::uint64_t seed) {
+  const Tune small_levels = [](const std::string&, rocksdb::Options& options) {
+    options.max_bytes_for_level_base = 8 << 10;
+    options.max_bytes_for_level_multiplier = 2;
+    options.level_compaction_dynamic_level_bytes = false;
+  };
+  return run_crashes({.open = open_spillway(by_ingestion(), small_levels),
+                      .stir = stir,
+                      .kinds = {.remove_range = false, .other_family = false, .value_bytes = 4000},
+                      .kills = 8,
+                      .seed = seed,
+                      .power_loss = power_loss,
+                      .step = step,
+                      .most_ms = 30});
+}
+TEST(CrashSpillway, DiesWhileARunGetsItsPlace) {
+  for (const bool power_loss : {false, true}) {
+    for (const char* step : {"spill.rollback.emptied", "spill.rollback.ingested", "spill.rollback.sorted"}) {
+      const CrashReport report = die_while_a_run_gets_its_place(step, power_loss, power_loss ? 600 : 500);
+      EXPECT_EQ(report.failure, "") << step;
+      EXPECT_GT(report.at_step, 0U) << step;
+      EXPECT_TRUE(report.steps.contains("spill.rollback.emptied") || step != std::string("spill.rollback.emptied"));
+    }
+  }
 }
 
 Opener on_regions(const SpillOptions& spill) { return open_spillway(spill); }

@@ -16,6 +16,8 @@ constexpr double kWorthIt = 0.9;
 // compaction. Source: guess, seconds on a slow drive
 constexpr double kMostInTheWay = 2;
 constexpr double kMostBytesInTheWay = 1 << 30;
+// Of the first level's target. L0 is made for smaller runs. Source: guess
+constexpr double kLeastRun = 0.5;
 // Each file is made durable by itself, which takes a drive as long as some megabytes. Source: guess
 constexpr std::uint64_t kLeastFileBytes = 16 << 20;
 
@@ -106,6 +108,7 @@ double bytes_rewritten(Levels levels, int base, int level, double run_bytes) {
 }
 
 int cheapest_level(const Levels& levels, int base, double run_bytes) {
+  if (run_bytes < kLeastRun * at(levels, base).target) return 0;
   const double most = std::min(kMostInTheWay * run_bytes, kMostBytesInTheWay);
   double least = kWorthIt * bytes_rewritten(levels, base, 0, run_bytes);
   int cheapest = 0;
