@@ -48,6 +48,7 @@ TEST(RunPlace, ALargeRunOnASmallTreeGoesWhereItHasRoom) {
   EXPECT_EQ(level_of({0, 0, 0, 0, 0, 0, 0}, 1350), 0) << "RocksDB finds the deepest level by itself";
   EXPECT_EQ(level_of({30, 0, 0, 0, 0, 0, 0}, 100), 2);
   EXPECT_EQ(level_of({4, 0, 0, 0, 0, 0, 0}, 12), 1);
+  EXPECT_EQ(level_of({4, 0, 0, 0, 0, 0, 0}, 7), 0) << "L0 is made for small runs";
 }
 
 TEST(RunPlace, ASmallRunOnALargeTreeGoesAboveIt) {

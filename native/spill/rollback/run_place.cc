@@ -55,7 +55,7 @@ double moved_down(Levels& levels, int from) {
 Levels levels_of(const rocksdb::ColumnFamilyMetaData& family, const rocksdb::Comparator& order, const KeyRange& range,
                  const rocksdb::ColumnFamilyOptions& options, int base) {
   Levels levels(static_cast<std::size_t>(options.num_levels));
-  double target = static_cast<double>(options.max_bytes_for_level_base);
+  auto target = static_cast<double>(options.max_bytes_for_level_base);
   for (int level = base; level <= last_of(levels); ++level) {
     at(levels, level).target = target;
     target *= options.max_bytes_for_level_multiplier;

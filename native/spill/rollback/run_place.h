@@ -35,8 +35,8 @@ double bytes_rewritten(std::vector<LevelBytes> levels, int base, int level, doub
 // Of those, the bytes that have to be compacted before anything of the run is ingested; 0 for level 0.
 double bytes_in_the_way(const std::vector<LevelBytes>& levels, int base, int level);
 
-// The level for which the least is rewritten, the uppermost of several; 0 if none is clearly cheaper than L0, or if
-// more lies in the way than twice the run, or than a GiB.
+// The level for which the least is rewritten, the uppermost of several; 0 if none is clearly cheaper than L0, if the
+// run is small beside the first level, or if more lies in the way than twice the run, or than a GiB.
 int cheapest_level(const std::vector<LevelBytes>& levels, int base, double run_bytes);
 
 // Whether a family's levels may be used so: leveled, in one directory, with no other rule of where data lies.
