@@ -3,6 +3,7 @@
 #include <rocksdb/db.h>
 #include <rocksdb/statistics.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -175,6 +176,60 @@ TEST_F(SpillPlaced, AWriteBetweenPartsCostsTheRestItsPlace) {
   expect_all_and_again();
 }
 
+// Flushes for each look would fill L0.
+TEST_F(SpillPlaced, WritesToRocksdbWhileRoomIsMadeDoNotFillL0) {
+  write_a_burst();
+  std::atomic<bool> ends{false};
+  std::future<int> writer;
+  {
+    const AtEach then("spill.rollback.sorted", [&] {
+      if (writer.valid()) return;
+      writer = std::async(std::launch::async, [&] {
+        int count = 0;
+        for (; !ends && count < 20'000; ++count) {
+          EXPECT_TRUE(rocksdb_of(*db_).Put({}, "key0" + std::to_string(count % 10), "beside").ok());
+          EXPECT_TRUE(rocksdb_of(*db_).Put({}, "key9" + std::to_string(count % 10), "beside").ok());
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        return count;
+      });
+    });
+    ASSERT_TRUE(db_->Rollback().ok());
+  }
+  ends = true;
+  const int count = writer.get();
+  EXPECT_GT(count, 0);
+  for (int i = 0; i < std::min(count, 10); ++i) {
+    model_["key0" + std::to_string(i)] = model_["key9" + std::to_string(i)] = "beside";
+  }
+  EXPECT_LE(files_in_l0(), 8U);
+  expect_all_and_again();
+}
+
+// The batch's first key lies in the store, and its second one cannot be diverted: it waits until all is back.
+TEST_F(SpillPlaced, AWriterThatWaitsWaitsForNoPlace) {
+  rocksdb::Options fifo = options_;
+  fifo.compaction_style = rocksdb::kCompactionStyleFIFO;
+  fifo.max_open_files = -1;
+  rocksdb::ColumnFamilyHandle* other = nullptr;
+  ASSERT_TRUE(db_->CreateColumnFamily(fifo, "fifo", &other).ok());
+  write_a_burst();
+  const std::string key = model_.begin()->first;
+  std::atomic<int> emptied{0};
+  {
+    const AtEach then("spill.rollback.emptied", [&] { ++emptied; });
+    rocksdb::WriteBatch batch;
+    ASSERT_TRUE(batch.Put(key, "newer").ok());
+    ASSERT_TRUE(batch.Put(other, "key", "value").ok());
+    ASSERT_TRUE(db_->Write({}, &batch).ok());
+  }
+  model_[key] = "newer";
+  EXPECT_EQ(emptied, 0);
+  ASSERT_TRUE(db_->DropColumnFamily(other).ok());
+  ASSERT_TRUE(db_->DestroyColumnFamilyHandle(other).ok());
+  expect_all_and_again();
+}
+
 TEST_F(SpillPlaced, ACloseWhileRoomIsMade) {
   write_a_burst();
   std::future<Status> closed;
@@ -219,9 +274,8 @@ TEST_F(SpillPlaced, OfAFamilyThatIsDroppedMeanwhileNothingComesBack) {
   for (int i = 0; i < 12'000; ++i) ASSERT_TRUE(db_->Put({}, other, key_of(random_() % 20'000), value).ok());
   std::future<Status> dropped;
   {
-    const AtEach then("spill.rollback.emptied", [&] {
-      dropped = std::async(std::launch::async, [&] { return db_->DropColumnFamily(other); });
-    });
+    const AtEach then("spill.rollback.emptied",
+                      [&] { dropped = std::async(std::launch::async, [&] { return db_->DropColumnFamily(other); }); });
     ASSERT_TRUE(db_->Rollback().ok());
   }
   ASSERT_TRUE(dropped.valid());

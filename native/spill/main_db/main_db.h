@@ -109,7 +109,8 @@ class MainDb {
   // --- Flushes (main_flushes.cc)
   // Flushes memtables whose flush would keep the gate closed for long during an ingestion.
   rocksdb::Status flush_large_memtables();
-  // Flushes what this family has in memtables, if anything. REQUIRES: it has a handle.
+  // Of this family: whether it has nothing in memtables, and a flush of what it has. REQUIRES: it has a handle.
+  bool are_memtables_empty(const ColumnFamily& family) const;
   rocksdb::Status flush_memtables_of(const ColumnFamily& family);
   // With atomic_flush in one call, because all families must be flushed as of the same moment.
   rocksdb::Status flush_all_families();

@@ -46,12 +46,16 @@ Status MainDb::flush_large_memtables() {
   return {};
 }
 
-Status MainDb::flush_memtables_of(const ColumnFamily& family) {
+bool MainDb::are_memtables_empty(const ColumnFamily& family) const {
   std::uint64_t active = 0;
   std::uint64_t waiting = 0;
   db_->GetIntProperty(family.handle, rocksdb::DB::Properties::kNumEntriesActiveMemTable, &active);
   db_->GetIntProperty(family.handle, rocksdb::DB::Properties::kNumImmutableMemTable, &waiting);
-  if (active + waiting == 0) return {};
+  return active + waiting == 0;
+}
+
+Status MainDb::flush_memtables_of(const ColumnFamily& family) {
+  if (are_memtables_empty(family)) return {};
   if (user_options().database().atomic_flush) return flush_all_families();
   return flush_at_once(*db_, {family.handle});
 }

@@ -46,7 +46,7 @@ void BringBack::remove_leftovers() {
   }
 }
 
-Status BringBack::bring_back(std::uint64_t most) {
+Status BringBack::bring_back(std::uint64_t most, bool is_urgent) {
   const MutexLock no_compact_files(mutex_);
   MainDb& main = context_.main;
   Status status;
@@ -65,9 +65,10 @@ Status BringBack::bring_back(std::uint64_t most) {
       end_rollback(*choice.targets, *choice.put_back, Way::put_back);
       return {};
     }
-    if (status = begin_group(choice, most, goes_on); !status.ok()) return status;
+    const bool may_have_place = most == kAllGenerations && !is_urgent;
+    if (status = begin_group(choice, may_have_place, goes_on); !status.ok()) return status;
   }
-  status = ingest_concurrently(*group_);
+  status = ingest_concurrently(*group_, is_urgent);
   if (status.ok() && group_->run.is_empty()) {
     end_rollback(*group_->targets, group_->began, Way::ingest);
     end_group();
@@ -78,13 +79,13 @@ Status BringBack::bring_back(std::uint64_t most) {
   return status.IsAborted() && !main.ingested_files().may_ingest() ? Status::TryAgain() : status;
 }
 
-Status BringBack::begin_group(const Choice& choice, std::uint64_t most, bool goes_on) {
+Status BringBack::begin_group(const Choice& choice, bool may_have_place, bool goes_on) {
   if (Status status = context_.commits.writer.make_durable_concurrently(); !status.ok()) return status;
   group_.emplace(make_group(choice.targets, choice.visible));
   group_->began = begin_rollback(*group_->targets);
   is_under_way_.store(true, std::memory_order_release);
   // A burst that goes on costs least where RocksDB compacts several runs at once (docs/decisions/0042).
-  if (most == kAllGenerations) placing_.begin(group_->run);
+  if (may_have_place) placing_.begin(group_->run);
   if (placing_.has_place()) {
     group_->ahead = group_->run;
     const std::uint64_t some = std::min(context_.commits.usage.room_for_run(0) / 2, kPlacedPart);

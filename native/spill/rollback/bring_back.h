@@ -54,8 +54,9 @@ class BringBack {
         placing_(context.main, context.live.families(), context.commits, context.detector, pause_) {}
 
   // The next step: the `most` oldest live generations begin to come back, or all if they are small enough to be put
-  // back; or the next part of those that have begun does. TryAgain: RocksDB has no room now.
-  rocksdb::Status bring_back(std::uint64_t most) EXCLUDES(mutex_);
+  // back; or the next part of those that have begun does. TryAgain: RocksDB has no room now. `is_urgent`: a writer
+  // waits, so no place below L0 is waited for (Placing).
+  rocksdb::Status bring_back(std::uint64_t most, bool is_urgent) EXCLUDES(mutex_);
   // From now on it comes as fast as it can, or takes its time (RunPace).
   void hurry() { is_hurried_.store(true); }
   void take_time() { is_hurried_.store(false); }
@@ -132,15 +133,15 @@ class BringBack {
   rocksdb::Status put_back(const Generations& targets) REQUIRES(mutex_, in_commit_queue);
   // `durable`: the sequence up to which the spill store is durable.
   Group make_group(std::shared_ptr<const Generations> targets, Sequence durable) const;
-  rocksdb::Status begin_group(const Choice& choice, std::uint64_t most, bool goes_on) REQUIRES(mutex_);
+  rocksdb::Status begin_group(const Choice& choice, bool may_have_place, bool goes_on) REQUIRES(mutex_);
   void keep_room_for_next_run() REQUIRES(mutex_);
   void end_group() REQUIRES(mutex_);  // done or given up
-  rocksdb::Status ingest_concurrently(Group& group) REQUIRES(mutex_);
+  rocksdb::Status ingest_concurrently(Group& group, bool is_urgent) REQUIRES(mutex_);
   rocksdb::Status ingest_in_commit_queue(Group& group) REQUIRES(mutex_, in_commit_queue);
   void fill_parts(Group& group, bool goes_on) REQUIRES(mutex_);
   rocksdb::Status write_part(Group& group) REQUIRES(mutex_);
   // TryAgain: the first part that was written may not be ingested now.
-  rocksdb::Status await_place(Group& group) REQUIRES(mutex_);
+  rocksdb::Status await_place(Group& group, bool is_urgent) REQUIRES(mutex_);
   bool may_write_ahead(const Group& group) REQUIRES(mutex_);
   rocksdb::Status ingest_part(Group& group) REQUIRES(mutex_);
   void remove_files(const WrittenPart& part);

@@ -16,11 +16,12 @@ namespace spillway::spill {
 
 using rocksdb::Status;
 
-Status BringBack::ingest_concurrently(Group& group) {
+Status BringBack::ingest_concurrently(Group& group, bool is_urgent) {
   Status status;
   if (group.written.empty()) status = write_part(group);
   if (status.ok()) {
-    if (status = await_place(group); !status.ok()) return may_write_ahead(group) ? write_part(group) : status;
+    if (status = await_place(group, is_urgent); !status.ok())
+      return may_write_ahead(group) ? write_part(group) : status;
     status = ingest_part(group);
   }
   // If the note cannot be written it is owed, and ingested generations are dropped nevertheless, which frees space. A
@@ -111,9 +112,9 @@ Status BringBack::write_part(Group& group) {
   return {};
 }
 
-Status BringBack::await_place(Group& group) {
+Status BringBack::await_place(Group& group, bool is_urgent) {
   if (!group.ahead) return {};
-  const auto look = placing_.look(group.written.front().range);
+  const auto look = placing_.look(group.written.front().range, is_urgent);
   if (look == Placing::Look::is_free) return {};
   if (look == Placing::Look::is_lost) {  // one file is written in place of these
     for (const WrittenPart& part : group.written) remove_files(part);

@@ -9,6 +9,7 @@ using Clock = std::chrono::steady_clock;
 void Placing::begin(const MergedRun& run) {
   place_.reset();
   has_begun_ = false;
+  compactions_ = 0;
   on_written();
   const auto whole = run.plain_range();
   if (!whole || compaction_.is_busy() || detector_.signals().is_stalled) return;
@@ -17,29 +18,42 @@ void Placing::begin(const MergedRun& run) {
   place_ = choose_place(main_.db(), family, whole->range, run.bytes_left());
 }
 
-Placing::Look Placing::look(const KeyRange& part) {
+Placing::Look Placing::look(const KeyRange& part, bool is_urgent) {
   if (!place_) return Look::is_free;
+  if (is_urgent) return lose();
   if (compaction_.is_running()) return Look::not_yet;
-  const bool may_compact = !commits_.notes.is_owed() && !main_.is_stopping() && !pause_.is_paused();
   UsedColumnFamily family = families_.use(place_->column_family);
-  if (family.is_dropped || family.handle == nullptr || !main_.flush_memtables_of(family).ok()) return lose();
+  if (family.is_dropped || family.handle == nullptr) return lose();
   rocksdb::ColumnFamilyMetaData now;
   main_.db().GetColumnFamilyMetaData(family.handle, &now);
   RunPlace next = *place_;
   if (has_begun_) next.range = part;
-  InTheWay way = in_the_way(now, *family.comparator, next);
-  if (way.files.empty()) return Look::is_free;
-  if (has_begun_ || !may_compact || detector_.signals().is_stalled || Clock::now() > until_) return lose();
-  if (way.is_being_compacted || compaction_.is_busy()) return Look::not_yet;
-  auto work = emptying(main_.db(), std::move(family), next, std::move(way.files));
-  if (!work) return lose();
+  const InTheWay way = in_the_way(now, *family.comparator, next);
+  if (way.files.empty() && main_.are_memtables_empty(family)) return Look::is_free;
+  // A flush for each look would fill L0 where writes go to RocksDB.
+  const bool may_compact = !has_begun_ && compactions_ < kMostCompactions && !commits_.notes.is_owed() &&
+                           !main_.is_stopping() && !pause_.is_paused();
+  if (!may_compact || Clock::now() > until_) return lose();
+  if (way.is_being_compacted || compaction_.is_busy() || detector_.signals().is_stalled) return Look::not_yet;
+  return begin_compaction(std::move(family)) ? Look::not_yet : lose();
+}
+
+bool Placing::begin_compaction(UsedColumnFamily family) {
+  ++compactions_;
+  if (!main_.flush_memtables_of(family).ok()) return false;
+  rocksdb::ColumnFamilyMetaData now;
+  main_.db().GetColumnFamilyMetaData(family.handle, &now);
+  InTheWay way = in_the_way(now, *family.comparator, *place_);
+  if (way.files.empty()) return true;  // the next look sees it
+  auto work = emptying(main_.db(), std::move(family), *place_, std::move(way.files));
+  if (!work) return false;
   compaction_.start(*main_.db().GetEnv(), [this, work = std::move(work)] {
     const RollbackPause::Pass pass(pause_);  // a pause of background work waits for it, as it does for RocksDB's own
     if (!pass) return;
     main_.order().await_compactions();
     work();
   });
-  return Look::not_yet;
+  return true;
 }
 
 Placing::Look Placing::lose() {

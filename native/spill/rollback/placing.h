@@ -35,7 +35,8 @@ class Placing {
   // Whether the next part of the run, of that range of keys, may be ingested there now. Not yet: what lies in its way
   // is being compacted. Lost: it has no place any more.
   enum class Look : std::uint8_t { is_free, not_yet, is_lost };
-  Look look(const KeyRange& part);
+  // `is_urgent`: it is lost rather than waited for.
+  Look look(const KeyRange& part, bool is_urgent);
   // A part was written meanwhile, so the wait for room has cost no time.
   void on_written() { until_ = std::chrono::steady_clock::now() + kLongestWait; }
   // The first part is in: from now on nothing is compacted for the run, since it would be compacted with it.
@@ -50,7 +51,11 @@ class Placing {
   // How long to do nothing but wait until RocksDB has compacted what it has begun with. Source: guess
   static constexpr std::chrono::seconds kLongestWait{5};
 
+  // Each compaction that is begun in vain, or behind which something else has come, costs time and flash. Source: guess
+  static constexpr int kMostCompactions = 3;
+
   Look lose();
+  bool begin_compaction(UsedColumnFamily family);  // false: it will not be
 
   MainDb& main_;
   ColumnFamilies& families_;
@@ -59,6 +64,7 @@ class Placing {
   RollbackPause& pause_;
   std::optional<RunPlace> place_;
   bool has_begun_ = false;
+  int compactions_ = 0;  // begun for this run
   std::chrono::steady_clock::time_point until_{};
   CompactionThread compaction_;
 };

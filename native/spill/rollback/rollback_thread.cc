@@ -112,7 +112,8 @@ RollbackScheduler::Outcome RollbackThread::bring_back_next() {
   is_making_room_.store(makes_room, std::memory_order_release);
   if (outcome.generations > 0) {
     outcome.began = Clock::now();
-    outcome.status = bring_back_.bring_back(outcome.generations);
+    const bool writer_waits = state.rollback_requested && !state.call_waits;
+    outcome.status = bring_back_.bring_back(outcome.generations, writer_waits);
     outcome.has_more = outcome.status.ok() && bring_back_.is_under_way();
     is_making_room_.store(makes_room && outcome.has_more, std::memory_order_release);
   }
