@@ -130,6 +130,33 @@ TEST_F(SpillPlaced, ARunOnASmallTreeIsNotRewritten) {
   expect_all_and_again();
 }
 
+TEST_F(SpillPlaced, UnderAnyOrderAndKindOfLevels) {
+  for (const bool is_dynamic : {false, true}) {
+    options_.level_compaction_dynamic_level_bytes = is_dynamic;
+    options_.comparator = is_dynamic ? rocksdb::BytewiseComparator() : rocksdb::ReverseBytewiseComparator();
+    db_.reset();
+    ASSERT_TRUE(rocksdb::DestroyDB(directory_.path("db"), options_).ok());
+    model_.clear();
+    open();
+    for (int run = 0; run < 2; ++run) {
+      write(Diversion::never, 1000);
+      write(Diversion::always, 3000);
+      ASSERT_TRUE(db_->Rollback().ok());
+    }
+    expect_all_and_again();
+  }
+}
+
+// CompactFiles is refused then, and what lies in the way stays there.
+TEST_F(SpillPlaced, WhileManualCompactionsAreDisabledARunGoesIntoL0) {
+  write_a_burst(4000);
+  db_->DisableManualCompaction();
+  ASSERT_TRUE(db_->Rollback().ok());
+  expect_all();
+  db_->EnableManualCompaction();
+  expect_all_and_again();
+}
+
 TEST_F(SpillPlaced, ASnapshotOfBeforeSeesWhatItSaw) {
   write_a_burst(4000);
   const Model before = model_;
