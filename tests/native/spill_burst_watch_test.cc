@@ -62,6 +62,29 @@ TEST_F(BurstWatchTest, WhatIsPacedTellsNothing) {
   EXPECT_TRUE(watch_.is_over());
 }
 
+// Nor is one that falls because writers wait for the drive; and what is over is not on again because few writes wait.
+TEST_F(BurstWatchTest, WhatTheDriveLimitsTellsNothing) {
+  steps(10, Route::main, 40000);
+  steps(10, Route::spill, 90000);
+  for (int i = 0; i < 10; ++i) {
+    at_.waited += milliseconds(30);
+    EXPECT_TRUE(step(Route::spill, 5000));
+  }
+  EXPECT_FALSE(watch_.is_over());
+  for (int i = 0; i < 10; ++i) {
+    at_.waited += milliseconds(20);  // less than a quarter of the time
+    step(Route::spill, 5000);
+  }
+  EXPECT_TRUE(watch_.is_over());
+  for (int i = 0; i < 10; ++i) {
+    at_.waited += milliseconds(30);
+    EXPECT_FALSE(step(Route::spill, 5000));
+  }
+  EXPECT_TRUE(watch_.is_over());
+  EXPECT_TRUE(steps(5, Route::spill, 90000));
+  EXPECT_FALSE(watch_.is_over());
+}
+
 TEST_F(BurstWatchTest, EndsWithAStoreMostlyFullOrWithReaders) {
   steps(10, Route::main, 40000);
   EXPECT_TRUE(steps(10, Route::spill, 40000));
@@ -78,6 +101,8 @@ TEST_F(BurstWatchTest, EachDiversionBeginsABurst) {
   steps(10, Route::spill, 40000);
   steps(10, Route::main, 2000);
   EXPECT_TRUE(watch_.is_over());
+  step(Route::spill, 2000);
+  EXPECT_FALSE(watch_.is_over()) << "from its first moment on";
   EXPECT_TRUE(steps(5, Route::spill, 2000)) << "RocksDB has not kept up with that either";
   EXPECT_FALSE(watch_.is_over());
 }

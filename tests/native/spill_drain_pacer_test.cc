@@ -254,6 +254,27 @@ TEST(DrainPacer, DoesNotSlowABaseLoadBehindABurst) {
   EXPECT_GT(free, 0.05);
 }
 
+// Where all has come back since, the next burst is another one, and as much of the store is there for it as for the
+// first.
+TEST(DrainPacer, AnEmptyStoreBeginsAnew) {
+  constexpr double kLump = 1.0 / 16;
+  DrainPacer pacer(kLump, DrainPacer::Groups::some);
+  DrainPacer::Time now{std::chrono::hours(1)};
+  const auto slows_at = [&](double free) {
+    pacer.observe({free}, now += std::chrono::milliseconds(100));
+    return pacer.limit(now).has_value();
+  };
+  EXPECT_FALSE(slows_at(0.3));
+  EXPECT_TRUE(slows_at(2.9 * kLump));
+  EXPECT_FALSE(slows_at(0.6));
+  EXPECT_TRUE(slows_at(0.3)) << "it goes on: a group is about to come back";
+  EXPECT_FALSE(slows_at(0.6));
+  EXPECT_FALSE(slows_at(0.8));
+  EXPECT_FALSE(pacer.is_watching());
+  EXPECT_FALSE(slows_at(0.3));
+  EXPECT_TRUE(slows_at(2.9 * kLump));
+}
+
 TEST(DrainPacer, LetsGoAtOnceWhenMuchIsFreeAgain) {
   DrainPacer pacer(0.05);
   DrainPacer::Time now{std::chrono::hours(1)};

@@ -11,6 +11,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "at_each_step.h"
@@ -127,6 +128,25 @@ TEST_F(SpillPlaced, ARunOnASmallTreeIsNotRewritten) {
   EXPECT_GE(parts, 2);
   EXPECT_EQ(files_in_l0(), 0U);
   EXPECT_LT(compacted_mib(), 24) << "what lay in its way, and nothing of the 85 MB that came back";
+  expect_all_and_again();
+}
+
+// RocksDB compacts what lies in the way while the first part is sorted, not after it.
+TEST_F(SpillPlaced, RoomIsMadeWhileTheFirstPartIsSorted) {
+  write_a_burst(4000);
+  std::promise<void> emptied;
+  auto is_emptied = emptied.get_future();
+  std::atomic<int> sorted{0};
+  {
+    const AtSteps then([&](std::string_view step) {
+      if (step == "spill.rollback.emptied") emptied.set_value();
+      if (step != "spill.rollback.sorted" || ++sorted > 1) return;
+      EXPECT_EQ(is_emptied.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+    });
+    ASSERT_TRUE(db_->Rollback().ok());
+  }
+  EXPECT_GE(sorted, 1);
+  EXPECT_EQ(files_in_l0(), 0U);
   expect_all_and_again();
 }
 

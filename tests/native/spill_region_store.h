@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -30,6 +32,8 @@ struct Faults {
   rocksdb::IOStatus rename;
   rocksdb::IOStatus directory_sync;
   rocksdb::IOStatus read;
+  std::uint64_t reads_end = ~std::uint64_t{0};  // a read beyond this byte of a file fails, each time
+  std::size_t most_read_together = 0;
   std::atomic<int> syncs = 0;
   std::atomic<int> range_syncs = 0;
   std::atomic<bool> holds_syncs = false;
@@ -76,8 +80,14 @@ class FaultyReader final : public rocksdb::FSRandomAccessFileOwnerWrapper {
       : FSRandomAccessFileOwnerWrapper(std::move(file)), faults_(faults) {}
   rocksdb::IOStatus Read(uint64_t offset, size_t n, const rocksdb::IOOptions& options, rocksdb::Slice* result,
                          char* scratch, rocksdb::IODebugContext* dbg) const override {
-    const rocksdb::IOStatus fault = Faults::take(&faults_.read);
+    rocksdb::IOStatus fault = Faults::take(&faults_.read);
+    if (fault.ok() && offset + n > faults_.reads_end) fault = rocksdb::IOStatus::IOError("the drive");
     return fault.ok() ? target()->Read(offset, n, options, result, scratch, dbg) : fault;
+  }
+  rocksdb::IOStatus MultiRead(rocksdb::FSReadRequest* requests, size_t count, const rocksdb::IOOptions& options,
+                              rocksdb::IODebugContext* dbg) override {
+    faults_.most_read_together = std::max(faults_.most_read_together, count);
+    return FSRandomAccessFile::MultiRead(requests, count, options, dbg);  // one Read after the other
   }
 
  private:

@@ -227,6 +227,38 @@ TEST_F(TornLogTest, AReadErrorIsNoEndOfTheLog) {
   EXPECT_TRUE(status.IsIOError()) << status.ToString();
 }
 
+// A scan reads some pieces side by side. What lies before one that cannot be read is passed on, whatever lies behind.
+TEST_F(RegionStoreTest, AScanPassesOnWhatLiesBeforeAPieceThatCannotBeRead) {
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(1).ok());
+  std::vector<std::uint64_t> offsets;
+  std::vector<std::string> records;
+  for (int i = 0; i < 40; ++i) {  // 5 MB, of one byte to more than a piece
+    records.emplace_back(i % 8 == 0 ? kScanReadBytes + 7 : static_cast<std::size_t>(i) * 3000 + 1,
+                         static_cast<char>(i));
+    offsets.push_back(append(*store, records.back()));
+  }
+  std::vector<std::string> found;
+  const auto take = [&](const StoredRecord& record) {
+    EXPECT_EQ(record.offset, offsets[found.size()]);
+    found.push_back(record.bytes.ToString());
+    return Status::OK();
+  };
+  EXPECT_TRUE(store->scan(1, take).ok());
+  EXPECT_EQ(found, records);
+  EXPECT_EQ(faults_.most_read_together, kScanReads);
+  for (const std::size_t piece : {0, 1, 2, 3, 4, 7}) {
+    faults_.reads_end = piece * kScanReadBytes;
+    found.clear();
+    const Status status = store->scan(1, take);
+    EXPECT_TRUE(status.IsIOError()) << status.ToString();
+    std::size_t whole = 0;
+    for (; offsets[whole] + kFrameHeaderBytes + records[whole].size() <= faults_.reads_end;) ++whole;
+    EXPECT_EQ(found.size(), whole) << piece;
+  }
+}
+
 // The limit does not depend on the bytes, which do not exist here.
 TEST_F(RegionStoreTest, ARecordThatIsTooLongIsNoFailure) {
   auto store = open(std::uint64_t{1} << 40);

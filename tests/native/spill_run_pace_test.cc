@@ -21,6 +21,7 @@ RunPace::Time at(double seconds) {
 struct SimulatedL0 {
   double below_s;
   double file_s;
+  double grows = 0;  // seconds in which a compaction comes to cost twice as much; 0: never
 
   int files = 0;
   int being_compacted = 0;
@@ -33,7 +34,7 @@ struct SimulatedL0 {
     }
     if (being_compacted == 0 && files >= kTrigger) {
       being_compacted = files;
-      ends = now + below_s + file_s * files;
+      ends = now + (below_s + file_s * files) * (grows > 0 ? 1 + now / grows : 1);
     }
   }
 };
@@ -109,6 +110,16 @@ TEST(RunPace, SettlesAtWhatIsCompacted) {
       const Seen seen = simulate({.below_s = below, .file_s = file}, 1.3, 600);
       EXPECT_LE(seen.most_files, 2 * kTrigger) << below << " " << file;
       EXPECT_GE(seen.least_second, 0.6) << below << " " << file;
+    }
+  }
+}
+
+// As behind an empty database, whose first compactions have little to merge with.
+TEST(RunPace, FollowsCompactionsThatBecomeSlower) {
+  for (const double below : {1.0, 2.0, 3.0}) {
+    for (const double grows : {10.0, 20.0, 40.0, 80.0}) {
+      const Seen seen = simulate({.below_s = below, .file_s = 0.6, .grows = grows}, 1.3, 80);
+      EXPECT_GE(seen.least_second, 0.5) << below << " " << grows;
     }
   }
 }

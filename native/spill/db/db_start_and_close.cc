@@ -61,7 +61,8 @@ BurstWatch::Activity DbImpl::write_activity() const {
   const Counts& counts = telemetry_.counts;
   return {counts.diverted_writes.load(std::memory_order_relaxed) + counts.main_writes.load(std::memory_order_relaxed),
           counts.reads_with_live.load(std::memory_order_relaxed), commits_.usage.share_used(),
-          counts.waits_pacing.load(std::memory_order_relaxed)};
+          counts.waits_pacing.load(std::memory_order_relaxed),
+          std::chrono::microseconds(counts.wait_commits_us.load(std::memory_order_relaxed))};
 }
 
 Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const StoreContents& contents) {

@@ -18,7 +18,11 @@ using rocksdb::Status;
 
 Status BringBack::ingest_concurrently(Group& group, bool is_urgent) {
   Status status;
-  if (group.written.empty()) status = write_part(group);
+  if (group.written.empty()) {
+    if (!placing_.has_begun())
+      await_place(group, is_urgent).PermitUncheckedError();  // room is made while it is written
+    status = write_part(group);
+  }
   if (status.ok()) {
     if (status = await_place(group, is_urgent); !status.ok())
       return may_write_ahead(group) ? write_part(group) : status;
@@ -114,7 +118,7 @@ Status BringBack::write_part(Group& group) {
 
 Status BringBack::await_place(Group& group, bool is_urgent) {
   if (!group.ahead) return {};
-  const auto look = placing_.look(group.written.front().range, is_urgent);
+  const auto look = placing_.look(group.written.empty() ? KeyRange() : group.written.front().range, is_urgent);
   if (look == Placing::Look::is_free) return {};
   if (look == Placing::Look::is_lost) {  // one file is written in place of these
     for (const WrittenPart& part : group.written) remove_files(part);

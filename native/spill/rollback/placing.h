@@ -35,12 +35,13 @@ class Placing {
   // Whether the next part of the run, of that range of keys, may be ingested there now. Not yet: what lies in its way
   // is being compacted. Lost: it has no place any more.
   enum class Look : std::uint8_t { is_free, not_yet, is_lost };
-  // `is_urgent`: it is lost rather than waited for.
+  // `is_urgent`: it is lost rather than waited for. `part` matters only once something is in.
   Look look(const KeyRange& part, bool is_urgent);
   // A part was written meanwhile, so the wait for room has cost no time.
   void on_written() { until_ = std::chrono::steady_clock::now() + kLongestWait; }
   // The first part is in: from now on nothing is compacted for the run, since it would be compacted with it.
   void on_ingested() { has_begun_ = true; }
+  bool has_begun() const { return has_begun_; }
 
   // The run has come back, or will not. A compaction that runs goes on.
   void end();

@@ -32,7 +32,10 @@ void RunPace::observe(int l0_files, int l0_compaction_trigger, Time now) {
 std::optional<RunPace::Seconds> RunPace::seconds_of_run(int l0_compaction_trigger) const {
   if (left_ == 0) return {};
   const double target = std::max(kTarget * l0_compaction_trigger, 1.0);
-  return std::min<Seconds>(busy_ / left_ * (mean_files_ / target), kLongest);
+  const double easy = kEasy * std::max(l0_compaction_trigger, 1);
+  // The mean is behind where compactions become slower, and L0 would be crowded before it has followed.
+  const double crowd = files_ > easy ? 1 + kSlower * (files_ / easy - 1) : 0;
+  return std::min<Seconds>(busy_ / left_ * std::max(mean_files_ / target, crowd), kLongest);
 }
 
 }  // namespace spillway::spill

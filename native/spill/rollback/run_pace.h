@@ -17,6 +17,10 @@ class RunPace {
   // Of RocksDB's compaction trigger: files in L0 where as many come as leave. Source: guess, some come while others are
   // compacted
   static constexpr double kTarget = 1.5;
+  // Of the trigger: with x times more files than that, runs take 1 + kSlower (x - 1) times as long at once. Source:
+  // spill_run_pace_test.cc, compactions that become slower
+  static constexpr double kEasy = 2;
+  static constexpr double kSlower = 1.5;
   // The mean of L0's files is taken over so long, about what RocksDB takes to compact L0, and files that left are
   // counted for so long, some compactions of it. Source: spill_run_pace_test.cc; with 4 and 30 s seconds swing twice as
   // much

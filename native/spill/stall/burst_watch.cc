@@ -16,6 +16,7 @@ bool BurstWatch::lasts(const Activity& activity, Route route, Time now) {
   if (begins) {
     began_with_ = writes_per_s_;
     is_first_window_ = true;
+    is_over_ = false;
     begin_window(activity, now);
   } else if (now - since_ >= kWindow) {
     const double seconds = std::chrono::duration<double>(now - since_).count();
@@ -24,7 +25,8 @@ bool BurstWatch::lasts(const Activity& activity, Route route, Time now) {
     // The diversion may have begun with the burst.
     if (std::exchange(is_first_window_, false)) began_with_ = std::max(began_with_, writes_per_s_);
     const bool is_paced = activity.pauses != at_since_.pauses;
-    is_over_ = !is_paced && began_with_ > 0 && writes_per_s_ < kLasting * began_with_;
+    const bool waits = activity.waited - at_since_.waited >= kWaiting * (now - since_);
+    if (is_paced || !waits) is_over_ = !is_paced && began_with_ > 0 && writes_per_s_ < kLasting * began_with_;
     begin_window(activity, now);
   }
   return route == Route::spill && began_with_ > 0 && !is_over_ && !is_mixed(reads_per_s_, writes_per_s_) &&

@@ -19,12 +19,16 @@ class BurstWatch {
   // Of the rate when the diversion began. Source: guess
   static constexpr double kLasting = 0.5;
 
-  // Operations since the database was opened, and how full the store is.
+  // From this share of a window on the drive is what limits writers. Source: guess
+  static constexpr double kWaiting = 0.25;
+
+  // Since the database was opened, and how full the store is.
   struct Activity {
     std::uint64_t writes = 0;
     std::uint64_t reads = 0;
     double share_used = 0;
     std::uint64_t pauses = 0;  // of writers that were slowed: the rate is this library's then, and tells nothing
+    std::chrono::microseconds waited{0};  // of writers, for the drive: the rate is the drive's then
   };
   // `route`: of writes since the last call. True: they come at half the rate or more that they came at before the
   // diversion began or when it had just begun, with few reads, and the store is not mostly full. Then there is room for

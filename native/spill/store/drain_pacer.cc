@@ -21,6 +21,7 @@ void DrainPacer::begin(Time now, bool was_paced) {
 }
 
 void DrainPacer::observe(StoreRoom room, Time now) {
+  if (!is_pacing_ && room.free >= kEmpty) ended_ = {};  // all has come back since: the next burst is another one
   // Where writers were slowed lately, they soon will be again.
   const bool was_paced = is_pacing_ || (ended_ != Time{} && now - ended_ < kPatience);
   double left = groups_ == Groups::some ? returning_ - room.returning : 0;

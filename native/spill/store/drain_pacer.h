@@ -52,6 +52,9 @@ class DrainPacer {
   // After this long, or four times the mean, without a lump nothing is slowed any more. Source: guess
   static constexpr Seconds kPatience{10};
 
+  // From this free share on a store is as good as empty, and what was before says nothing of what comes. Source: guess
+  static constexpr double kEmpty = 0.75;
+
   // Groups are at most this share of the store. Source: a third of what is not kept free, for a group, its sorted
   // files, and what comes in meanwhile
   static constexpr double kMostGroup = 0.28;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <vector>
 
 #include "spill/store/checksum.h"
 
@@ -144,7 +145,7 @@ rocksdb::IOStatus read_at(const rocksdb::FSRandomAccessFile& file, const rocksdb
   return status;
 }
 
-LogReader::LogReader(const rocksdb::FSRandomAccessFile& file, const LogName& name, std::uint64_t end)
+LogReader::LogReader(rocksdb::FSRandomAccessFile& file, const LogName& name, std::uint64_t end)
     : file_(file), name_(name), end_(end) {}
 
 LogReader::Next LogReader::next() {
@@ -167,20 +168,41 @@ bool LogReader::load_buffer(std::uint64_t bytes) {
   if (rest().size() >= bytes) return true;
   buffer_.erase(0, offset_ - buffer_at_);
   buffer_at_ = offset_;
-  rocksdb::IOOptions options;
-  options.rate_limiter_priority = rocksdb::Env::IO_LOW;  // no user waits for this very read
   while (buffer_.size() < bytes) {
-    const std::uint64_t from = buffer_at_ + buffer_.size();
-    // Up to a multiple of the piece, so that all but the first begin and end at pages.
-    const std::uint64_t to = std::min(end_, (from / kScanReadBytes + 1) * kScanReadBytes);
-    const std::size_t held = buffer_.size();
-    buffer_.resize(held + (to - from));
-    std::uint64_t got = 0;
-    status_ = read_at(file_, options, from, to - from, buffer_.data() + held, &got);
-    buffer_.resize(held + (status_.ok() ? got : 0));
-    if (!status_.ok() || got == 0) return false;
+    if (!read_pieces()) return false;
   }
   return true;
+}
+
+// Adds the next kScanReads pieces to the buffer, which the drive reads side by side. False at an error, or if there is
+// nothing.
+bool LogReader::read_pieces() {
+  rocksdb::IOOptions options;
+  options.rate_limiter_priority = rocksdb::Env::IO_LOW;  // no user waits for this very read
+  const std::size_t held = buffer_.size();
+  const std::uint64_t begin = buffer_at_ + held;
+  // Up to multiples of the piece, so that all but the first begin and end at pages.
+  const std::uint64_t end = std::min(end_, (begin / kScanReadBytes + kScanReads) * kScanReadBytes);
+  buffer_.resize(held + (end - begin));
+  std::vector<rocksdb::FSReadRequest> pieces;
+  for (std::uint64_t at = begin; at < end; at += pieces.back().len) {
+    rocksdb::FSReadRequest& piece = pieces.emplace_back();
+    piece.offset = at;
+    piece.len = std::min(end, (at / kScanReadBytes + 1) * kScanReadBytes) - at;
+    piece.scratch = buffer_.data() + held + (at - begin);
+  }
+  status_ = file_.MultiRead(pieces.data(), pieces.size(), options, nullptr);
+  std::size_t got = 0;
+  for (const rocksdb::FSReadRequest& piece : pieces) {
+    if (!status_.ok()) break;
+    if (!piece.status.ok() && got == 0) status_ = piece.status;  // what lies before a bad piece is given out first
+    if (!piece.status.ok()) break;
+    if (piece.result.data() != piece.scratch) std::memcpy(piece.scratch, piece.result.data(), piece.result.size());
+    got += piece.result.size();
+    if (piece.result.size() < piece.len) break;
+  }
+  buffer_.resize(held + got);
+  return got > 0;
 }
 
 }  // namespace spillway::spill
