@@ -16,7 +16,7 @@ double seconds(RollbackScheduler::Time from, RollbackScheduler::Time to) {
 }
 
 double per_second(std::uint64_t now, std::uint64_t before, double seconds) {
-  return seconds <= 0 ? 0 : static_cast<double>(now - before) / seconds;
+  return static_cast<double>(now - before) / seconds;
 }
 
 }  // namespace
@@ -36,17 +36,20 @@ std::chrono::milliseconds RollbackScheduler::pause() const {
 }
 
 void RollbackScheduler::observe(const Activity& activity, GenerationId oldest, Time now, RollbackState* state) {
-  const Activity& before = observed_.activity;
   const double since = seconds(observed_.at, now);
-  const Time last_diverted = activity.diverted == before.diverted ? observed_.last_diverted : now;
-  state->reads_per_s = per_second(activity.reads, before.reads, since);
-  state->writes_per_s = per_second(activity.writes, before.writes, since);
-  state->idle_s = seconds(last_diverted, now);
+  if (activity.diverted != diverted_) last_diverted_ = now;
+  diverted_ = activity.diverted;
+  if (since >= kLeastWindow.count()) {
+    observed_ = {now, activity, per_second(activity.reads, observed_.activity.reads, since),
+                 per_second(activity.writes, observed_.activity.writes, since)};
+  }
+  state->reads_per_s = observed_.reads_per_s;
+  state->writes_per_s = observed_.writes_per_s;
+  state->idle_s = seconds(last_diverted_, now);
   state->since_last_rollback_s = seconds(last_ended_, now);
   state->last_took_s = last_took_s_;
   state->call_waits = oldest <= awaited_until_;
   state->rollback_requested = oldest <= asked_until_;
-  observed_ = {now, last_diverted, activity};
 }
 
 bool RollbackScheduler::end(const Outcome& outcome, Time now, bool is_stopping) {

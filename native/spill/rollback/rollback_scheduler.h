@@ -16,9 +16,13 @@ class RollbackScheduler {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
+  // Rates are taken over this long at least: between two looks that follow one another at once nobody may have written.
+  // Source: half a poll of the detector (K3)
+  static constexpr std::chrono::duration<double> kLeastWindow{0.05};
+
   // `poll_interval`: time between two checks for generations to bring back.
   RollbackScheduler(std::chrono::milliseconds poll_interval, Time now)
-      : poll_interval_(poll_interval), observed_{now, now, {}} {}
+      : poll_interval_(poll_interval), observed_{.at = now}, last_diverted_(now) {}
 
   // --- Requests
   // A call waits for the generations up to `last`: its write can proceed only when they are back.
@@ -61,8 +65,9 @@ class RollbackScheduler {
  private:
   struct Observed {
     Time at{};
-    Time last_diverted{};
-    Activity activity;
+    Activity activity = {};
+    double reads_per_s = 0;  // of the window that ended then
+    double writes_per_s = 0;
   };
 
   const std::chrono::milliseconds poll_interval_;
@@ -75,6 +80,8 @@ class RollbackScheduler {
   std::uint64_t failures_ = 0;
   rocksdb::Status last_failure_;
   Observed observed_;
+  std::uint64_t diverted_ = 0;  // at the last look
+  Time last_diverted_;
   Time last_ended_{};
   double last_took_s_ = 0;
 };

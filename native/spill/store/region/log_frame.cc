@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <memory>
+#include <system_error>
 #include <vector>
 
 #include "spill/store/checksum.h"
@@ -163,46 +165,61 @@ LogReader::Next LogReader::next() {
   return Next::record;
 }
 
+LogReader::Pieces LogReader::read_pieces(rocksdb::FSRandomAccessFile& file, std::uint64_t begin, std::uint64_t end) {
+  rocksdb::IOOptions options;
+  options.rate_limiter_priority = rocksdb::Env::IO_LOW;  // no user waits for this very read
+  Pieces result;
+  result.bytes.resize(end - begin);
+  std::vector<rocksdb::FSReadRequest> pieces;
+  for (std::uint64_t at = begin; at < end; at += pieces.back().len) {
+    rocksdb::FSReadRequest& piece = pieces.emplace_back();
+    piece.offset = at;
+    piece.len = std::min(end, (at / kScanReadBytes + 1) * kScanReadBytes) - at;
+    piece.scratch = result.bytes.data() + (at - begin);
+  }
+  result.status = file.MultiRead(pieces.data(), pieces.size(), options, nullptr);
+  std::size_t got = 0;
+  for (const rocksdb::FSReadRequest& piece : pieces) {
+    if (!result.status.ok()) break;
+    if (!piece.status.ok() && got == 0)
+      result.status = piece.status;  // what lies before a bad piece is given out first
+    if (!piece.status.ok()) break;
+    if (piece.result.data() != piece.scratch) std::memcpy(piece.scratch, piece.result.data(), piece.result.size());
+    got += piece.result.size();
+    if (piece.result.size() < piece.len) break;
+  }
+  result.bytes.resize(got);
+  return result;
+}
+
+// Up to a multiple of the piece, so that all but the first begin and end at pages.
+std::uint64_t LogReader::end_of_pieces(std::uint64_t begin) const {
+  return std::min(end_, (begin / kScanReadBytes + kScanReads) * kScanReadBytes);
+}
+
+void LogReader::read_ahead(std::uint64_t begin) {
+  if (begin >= end_) return;
+  try {
+    ahead_ = std::async(std::launch::async, &LogReader::read_pieces, std::ref(file_), begin, end_of_pieces(begin));
+  } catch (const std::system_error&) {
+    ahead_ = {};  // no thread: they are read when they are needed
+  }
+}
+
 // Has the next `bytes` from offset_ on in the buffer; false at an error, or if the file is shorter than it was.
 bool LogReader::load_buffer(std::uint64_t bytes) {
   if (rest().size() >= bytes) return true;
   buffer_.erase(0, offset_ - buffer_at_);
   buffer_at_ = offset_;
   while (buffer_.size() < bytes) {
-    if (!read_pieces()) return false;
+    const std::uint64_t begin = buffer_at_ + buffer_.size();
+    const Pieces pieces = ahead_.valid() ? ahead_.get() : read_pieces(file_, begin, end_of_pieces(begin));
+    status_ = pieces.status;
+    if (pieces.bytes.empty()) return false;
+    buffer_ += pieces.bytes;
+    read_ahead(begin + pieces.bytes.size());
   }
   return true;
-}
-
-// Adds the next kScanReads pieces to the buffer, which the drive reads side by side. False at an error, or if there is
-// nothing.
-bool LogReader::read_pieces() {
-  rocksdb::IOOptions options;
-  options.rate_limiter_priority = rocksdb::Env::IO_LOW;  // no user waits for this very read
-  const std::size_t held = buffer_.size();
-  const std::uint64_t begin = buffer_at_ + held;
-  // Up to multiples of the piece, so that all but the first begin and end at pages.
-  const std::uint64_t end = std::min(end_, (begin / kScanReadBytes + kScanReads) * kScanReadBytes);
-  buffer_.resize(held + (end - begin));
-  std::vector<rocksdb::FSReadRequest> pieces;
-  for (std::uint64_t at = begin; at < end; at += pieces.back().len) {
-    rocksdb::FSReadRequest& piece = pieces.emplace_back();
-    piece.offset = at;
-    piece.len = std::min(end, (at / kScanReadBytes + 1) * kScanReadBytes) - at;
-    piece.scratch = buffer_.data() + held + (at - begin);
-  }
-  status_ = file_.MultiRead(pieces.data(), pieces.size(), options, nullptr);
-  std::size_t got = 0;
-  for (const rocksdb::FSReadRequest& piece : pieces) {
-    if (!status_.ok()) break;
-    if (!piece.status.ok() && got == 0) status_ = piece.status;  // what lies before a bad piece is given out first
-    if (!piece.status.ok()) break;
-    if (piece.result.data() != piece.scratch) std::memcpy(piece.scratch, piece.result.data(), piece.result.size());
-    got += piece.result.size();
-    if (piece.result.size() < piece.len) break;
-  }
-  buffer_.resize(held + got);
-  return got > 0;
 }
 
 }  // namespace spillway::spill

@@ -18,6 +18,7 @@
 #include <rocksdb/slice.h>
 
 #include <cstdint>
+#include <future>
 #include <string>
 
 #include "spill/store/store.h"
@@ -57,7 +58,7 @@ std::uint32_t frame_length(const char* frame);
 // REQUIRES: `frame` is kFrameHeaderBytes + frame_length(frame) bytes.
 bool frame_is_whole(const LogName& name, const rocksdb::Slice& frame);
 
-// The records of a log in order, read in pieces of kScanReadBytes, some at a time.
+// The records of a log in order, read in pieces of kScanReadBytes, some at a time and some ahead.
 class LogReader {
  public:
   // Reads [kLogHeaderBytes, end) of the file.
@@ -78,8 +79,15 @@ class LogReader {
   const rocksdb::IOStatus& status() const { return status_; }
 
  private:
+  // What follows one another, up to a bad piece. Nothing: see the status, or the file is shorter than it was.
+  struct Pieces {
+    rocksdb::IOStatus status;
+    std::string bytes;
+  };
+  static Pieces read_pieces(rocksdb::FSRandomAccessFile& file, std::uint64_t begin, std::uint64_t end);
+  std::uint64_t end_of_pieces(std::uint64_t begin) const;
+  void read_ahead(std::uint64_t begin);
   bool load_buffer(std::uint64_t bytes);
-  bool read_pieces();
   rocksdb::Slice rest() const {
     return {buffer_.data() + (offset_ - buffer_at_), buffer_.size() - (offset_ - buffer_at_)};
   }
@@ -92,6 +100,7 @@ class LogReader {
   std::uint64_t offset_ = kLogHeaderBytes;
   std::uint64_t frame_bytes_ = 0;
   rocksdb::IOStatus status_;
+  std::future<Pieces> ahead_;  // what follows the buffer. Its end waits for the read, so it is the last member
 };
 
 // Whether a whole frame between `offset` and `end` says that what is at `offset` was durable. Looks at every byte: a
