@@ -67,22 +67,38 @@ TEST_F(BurstWatchTest, WhatTheDriveLimitsTellsNothing) {
   steps(10, Route::main, 40000);
   steps(10, Route::spill, 90000);
   for (int i = 0; i < 10; ++i) {
-    at_.waited += milliseconds(30);
+    at_.waited += milliseconds(60);
     EXPECT_TRUE(step(Route::spill, 5000));
   }
   EXPECT_FALSE(watch_.is_over());
   for (int i = 0; i < 10; ++i) {
-    at_.waited += milliseconds(20);  // less than a quarter of the time
+    at_.waited += milliseconds(40);
     step(Route::spill, 5000);
   }
-  EXPECT_TRUE(watch_.is_over());
+  EXPECT_TRUE(watch_.is_over()) << "as few in the time in which they did not wait";
   for (int i = 0; i < 10; ++i) {
-    at_.waited += milliseconds(30);
+    at_.waited += milliseconds(60);
     EXPECT_FALSE(step(Route::spill, 5000));
   }
   EXPECT_TRUE(watch_.is_over());
   EXPECT_TRUE(steps(5, Route::spill, 90000));
   EXPECT_FALSE(watch_.is_over());
+}
+
+// Writers that wait for less than half of the time: what counts is how fast they come in the rest.
+TEST_F(BurstWatchTest, TheRateIsThatOfTheTimeWithoutWaits) {
+  steps(10, Route::main, 40000);
+  steps(10, Route::spill, 90000);
+  for (int i = 0; i < 10; ++i) {
+    at_.waited += milliseconds(20);
+    EXPECT_TRUE(step(Route::spill, 37000)) << "46,000 a second in the rest";
+  }
+  EXPECT_FALSE(watch_.is_over());
+  for (int i = 0; i < 10; ++i) {
+    at_.waited += milliseconds(20);
+    step(Route::spill, 35000);
+  }
+  EXPECT_TRUE(watch_.is_over());
 }
 
 TEST_F(BurstWatchTest, EndsWithAStoreMostlyFullOrWithReaders) {

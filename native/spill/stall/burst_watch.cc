@@ -25,8 +25,9 @@ bool BurstWatch::lasts(const Activity& activity, Route route, Time now) {
     // The diversion may have begun with the burst.
     if (std::exchange(is_first_window_, false)) began_with_ = std::max(began_with_, writes_per_s_);
     const bool is_paced = activity.pauses != at_since_.pauses;
-    const bool waits = activity.waited - at_since_.waited >= kWaiting * (now - since_);
-    if (is_paced || !waits) is_over_ = !is_paced && began_with_ > 0 && writes_per_s_ < kLasting * began_with_;
+    const double waited = std::chrono::duration<double>(activity.waited - at_since_.waited).count() / seconds;
+    const double unheld_per_s = writes_per_s_ / (1 - std::min(waited, kWaiting));
+    if (is_paced || waited < kWaiting) is_over_ = !is_paced && began_with_ > 0 && unheld_per_s < kLasting * began_with_;
     begin_window(activity, now);
   }
   return route == Route::spill && began_with_ > 0 && !is_over_ && !is_mixed(reads_per_s_, writes_per_s_) &&

@@ -19,8 +19,9 @@ class BurstWatch {
   // Of the rate when the diversion began. Source: guess
   static constexpr double kLasting = 0.5;
 
-  // From this share of a window on the drive is what limits writers. Source: guess
-  static constexpr double kWaiting = 0.25;
+  // With a smaller share of a window in which writers wait for the drive, their rate is that of the rest of it. Source:
+  // guess
+  static constexpr double kWaiting = 0.5;
 
   // Since the database was opened, and how full the store is.
   struct Activity {
