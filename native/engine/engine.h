@@ -72,6 +72,9 @@ struct Write {
 
 enum class Direction : std::uint8_t { forward, backward };
 
+// Where writes go in an engine that has a spill store: as it decides itself, all into the store, or none.
+enum class Diversion : std::uint8_t { automatic, always, never };
+
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 class Engine {
@@ -101,6 +104,9 @@ class Engine {
 
   // Events since the last call, oldest first.
   virtual std::vector<Event> take_events() { return {}; }
+
+  // Of the writes that begin later. Does nothing in an engine without a spill store.
+  virtual void set_diversion(Diversion /*diversion*/) {}
 
   virtual Status flush() = 0;
   // Waits until there is nothing to flush or compact, or `stop` is set.

@@ -359,6 +359,7 @@ Result<RunReport> run(const RunSpec& spec, const MeasuredStore& store, Clock& cl
                                ", so there is no rate to have a share of");
     }
     if (rate_ops_s) done.phase.rate_ops_s = rate_ops_s;
+    store.engine.set_diversion(phase.diversion);
     PhaseThreads phase_threads(context, phase, thread_specs_of(done));
     PhaseRun phase_run(spec, i, phase_threads, recorder, listener);
     const PhaseReport phase_report = phase_run.run(clock, stop, rate_ops_s);

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/engine.h"
 #include "load/arrivals.h"
 #include "load/ycsb/properties.h"
 #include "load/ycsb/requests.h"
@@ -58,6 +59,7 @@ struct PhaseSpec {
   double rate_share = 1;
   std::optional<double> write_rate_ops_s;  // readwhilewriting: open loop of the writer
   bool measured = true;
+  engine::Diversion diversion = engine::Diversion::automatic;  // of its writes, in an engine with a spill store
   std::uint64_t seek_nexts = 0;
   // Reads per hundred operations. readrandomwriterandom: default 90. readwhilewriting: limits the speed of the readers;
   // none: no limit.

@@ -263,7 +263,13 @@ def _of_ycsb(key: str, run: RunKeys) -> NoEffect | None:
 
 
 def _of_phase(key: str, run: RunKeys) -> NoEffect | None:
-    return why_without_effect_in_phase(key.split(".", 2)[-1], run.phase(key))
+    own, phase = key.split(".", 2)[-1], run.phase(key)
+    reason = why_without_effect_in_phase(own, phase)
+    says = own == "diversion" and phase.get(own) != PHASE_KEYS[own].default
+    if reason is None and says and run["engine.name"] != "spillway":
+        here = f'engine.name is "{run["engine.name"]}"'
+        return NoEffect("the engine spillway", here, 'set engine.name = "spillway"')
+    return reason
 
 
 def why_without_effect_in_phase(key: str, phase: Document) -> NoEffect | None:

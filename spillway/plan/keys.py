@@ -62,6 +62,10 @@ OF_SOME_WORKLOADS = {
     "seek_nexts": ("seekrandom",),
     "read_write_percent": ("readrandomwriterandom", "readwhilewriting"),
     "exact_mix": ("readwhilewriting",),
+    "diversion": (
+        *("fillseq", "fillrandom", "filluniquerandom", "overwrite", "readwhilewriting", "readrandomwriterandom"),
+        *("ycsb-load", "ycsb-run"),
+    ),
     "ycsb": ("ycsb-load", "ycsb-run"),
 }
 
@@ -298,6 +302,7 @@ PHASE_KEYS: dict[str, Key] = {
     "write_rate_ops_s": Key(None, optional(number(0, above=True))),
     "until": Key(None, optional(one_of("steady"))),
     "measured": Key(True, flag),
+    "diversion": Key("automatic", one_of("automatic", "always", "never")),
     "seek_nexts": Key(0, whole(0)),
     "read_write_percent": Key(None, optional(number(0, 100))),
     "exact_mix": Key(False, flag),

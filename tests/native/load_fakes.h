@@ -43,7 +43,8 @@ class FakeEngine final : public engine::Engine {
   // What stalls() returns.
   std::function<std::vector<engine::Stall>()> script = [] { return std::vector<engine::Stall>(); };
 
-  std::vector<engine::Event> events;  // returned once
+  std::vector<engine::Event> events;                                    // returned once
+  std::vector<std::pair<engine::Diversion, std::uint64_t>> diversions;  // as they were set, and after how many puts
 
   Status put(std::string_view key, std::string_view value) override {
     before_put();
@@ -82,6 +83,7 @@ class FakeEngine final : public engine::Engine {
   std::vector<engine::Stall> stalls() override { return script(); }
   std::map<std::string, std::uint64_t> statistics() override { return {}; }
   std::vector<engine::Event> take_events() override { return std::exchange(events, {}); }
+  void set_diversion(engine::Diversion diversion) override { diversions.emplace_back(diversion, puts_); }
   Status flush() override {
     ++flushes_;
     return Status::ok();

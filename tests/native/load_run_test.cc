@@ -281,6 +281,18 @@ TEST_F(LoadRun, AShareOfNoOperationsIsNoRate) {
   EXPECT_EQ(report.status().fault(), Fault::bad_input);
 }
 
+// Each phase says it anew, before its first write; one that says nothing leaves it to the engine.
+TEST_F(LoadRun, APhaseSaysWhereItsWritesGo) {
+  add("half", Workload::overwrite).diversion = engine::Diversion::never;
+  add("other half", Workload::overwrite).diversion = engine::Diversion::always;
+  add("wait", Workload::waitforcompaction);
+  ASSERT_TRUE(run());
+  using engine::Diversion;
+  const std::vector<std::pair<Diversion, std::uint64_t>> expected = {
+      {Diversion::never, 0}, {Diversion::always, 300}, {Diversion::automatic, 600}};
+  EXPECT_EQ(engine_.diversions, expected);
+}
+
 TEST_F(LoadRun, SettlingFlushesAndWaits) {
   add("fill", Workload::fillseq);
   add("settle", Workload::settle).measured = false;

@@ -274,6 +274,7 @@ BAD = [
         + MIXED.replace("operations", "exact_mix = true\nread_write_percent = 9\nwrite_rate_ops_s = 5\noperations"),
         "exact_mix and write_rate_ops_s both pace the writer",
     ),
+    (PLAN + "diversion = 'half'\n", "diversion is 'half'; it takes one of automatic, always, never"),
     (PLAN + "exact_mix = true\n", "exact_mix belongs to readwhilewriting"),
     (PLAN + "rate_of = 'fill'\n", r"phases\[0\]: rate_of is 'fill', no phase before this one"),
     (PLAN + OPEN.replace("'fill'", "'fil'"), r"phases\[1\]: rate_of is 'fil', no phase before .* did you mean 'fill'"),

@@ -89,3 +89,29 @@ def test_what_is_no_spill_store_is_refused_in_one_sentence(tmp_path: Path, invok
         assert ended.code == 2
         assert "neither a RocksDB database nor a spill store" in ended.err
     assert invoke("spill", "drain", tmp_path).code == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "diverted"),
+    [
+        ("never", "always", 150),
+        ("always", "automatic", 350),  # automatic: keys whose newest value is in the store
+        ("always", "never", 350),
+        ("never", "never", 0),
+    ],
+)
+def test_a_phase_says_where_its_writes_go(tmp_path: Path, first: str, second: str, diverted: int) -> None:
+    phase = {"workload": "fillseq", "threads": 1}
+    request: dict[str, Any] = {
+        "seed": 1,
+        "directory": str(tmp_path / "db"),
+        "target": {"kind": "directory"},
+        "engine": {"name": "spillway", "spill": {"store": "region", "rollback": "off"}},
+        "load": {"key_bytes": 16, "value_bytes": 1000, "num": 200},
+        "phases": [
+            phase | {"name": "all", "operations": 200, "diversion": first},
+            phase | {"name": "three quarters again", "operations": 150, "diversion": second},
+        ],
+    }
+    result = run_native("run", request)
+    assert result["engine_statistics"]["spill.diverted_writes"] == diverted

@@ -213,6 +213,8 @@ class RocksdbEngine final : public Engine {
     return Status::ok();
   }
 
+  void set_diversion(Diversion diversion) override { policy_->set_diversion(diversion); }
+
   Status settle(const std::atomic<bool>& stop) override {
     if (Status status = to_status(policy_->roll_back(), "rollback"); !status) return status;
     return Engine::settle(stop);

@@ -39,6 +39,8 @@ class Policy {
   // Adds the policy's counters, whose names begin with the policy's.
   virtual void add_statistics(std::map<std::string, std::uint64_t>& /*figures*/) {}
   virtual std::vector<Event> take_events() { return {}; }
+  // Of the writes that begin later. REQUIRES: the database is open.
+  virtual void set_diversion(Diversion /*diversion*/) {}
   // Brings writes that the policy diverted into the database.
   virtual rocksdb::Status roll_back() { return rocksdb::Status::OK(); }
   // Stops the policy's threads, and lets writers go that wait for it. REQUIRES: the database is open.

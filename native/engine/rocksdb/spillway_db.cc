@@ -37,6 +37,18 @@ class SpillEvents final : public SpillListener {
   std::vector<Event> events_;
 };
 
+spillway::Diversion to_library(Diversion diversion) {
+  switch (diversion) {
+    case Diversion::automatic:
+      return spillway::Diversion::automatic;
+    case Diversion::always:
+      return spillway::Diversion::always;
+    case Diversion::never:
+      return spillway::Diversion::never;
+  }
+  return spillway::Diversion::automatic;
+}
+
 class SpillPolicy final : public Policy {
  public:
   // `drive`: whose key-value namespace is the spill store; null: files are.
@@ -74,6 +86,9 @@ class SpillPolicy final : public Policy {
   }
 
   std::vector<Event> take_events() override { return events_->take(); }
+  void set_diversion(Diversion diversion) override {
+    if (db_ != nullptr) db_->SetDiversion(to_library(diversion));
+  }
   rocksdb::Status roll_back() override { return db_->Rollback(); }
   void stop() override { db_ = nullptr; }
 

@@ -4,7 +4,7 @@ namespace spillway::tool {
 namespace {
 
 constexpr int kContractMajor = 1;
-constexpr int kContractMinor = 5;
+constexpr int kContractMinor = 6;
 
 }  // namespace
 

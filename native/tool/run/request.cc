@@ -227,6 +227,8 @@ Status read_phase(const Json& json, const std::string& path, load::PhaseSpec& ph
   phase.rate_share = fields.optional_number("rate_share", 0, kMostRate).value_or(phase.rate_share);
   phase.write_rate_ops_s = fields.optional_number("write_rate_ops_s", 0, kMostRate);
   phase.measured = fields.flag("measured", true);
+  phase.diversion =
+      static_cast<engine::Diversion>(choice(fields, path, "diversion", {"automatic", "always", "never"}, 0, problem));
   phase.seek_nexts = fields.whole("seek_nexts", 0, 0, kMost);
   phase.exact_mix = fields.flag("exact_mix", false);
   const Json& arrivals = fields.inner("arrivals");
