@@ -1,6 +1,9 @@
 // RocksDB's log and the spill store's log after a crash: what is replayed is a prefix of one order (T26).
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <future>
 #include <string>
 
 #include "spill/main_db/main_order.h"
@@ -26,6 +29,24 @@ TEST(MainOrder, AMarkSurvivesWithWhatItNames) {
   EXPECT_TRUE(survives({.generation = 7, .sequence = 20}, survivors));
   EXPECT_FALSE(survives({.generation = 8, .sequence = 21}, survivors));
   EXPECT_TRUE(survives({.generation = 6, .sequence = 21}, survivors)) << "it was dropped: RocksDB has it";
+}
+
+TEST(MainOrder, ACompactionThatIsNoLongerWantedIsNotHeld) {
+  MainOrder order;
+  order.let_compactions_run();  // as when the database is open
+  std::atomic<bool> is_wanted{true};
+  EXPECT_TRUE(order.await_compactions(&is_wanted));
+  order.hold_compactions(MainOrder::Until::note_taken);
+  auto held = std::async(std::launch::async, [&] { return order.await_compactions(&is_wanted); });
+  EXPECT_EQ(held.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  is_wanted = false;
+  EXPECT_EQ(held.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  EXPECT_FALSE(held.get());
+  EXPECT_FALSE(order.await_compactions(&is_wanted));
+  is_wanted = true;
+  held = std::async(std::launch::async, [&] { return order.await_compactions(&is_wanted); });
+  order.let_compactions_run(MainOrder::Until::note_taken);
+  EXPECT_TRUE(held.get());
 }
 
 }  // namespace

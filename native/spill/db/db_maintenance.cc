@@ -68,6 +68,7 @@ Status DbImpl::CompactRange(const rocksdb::CompactRangeOptions& options, ColumnF
 // are held until the effects of an ingestion are recorded in a note (MainOrder::hold_compactions). Those cannot be
 // held, because RocksDB calls no listener when they begin.
 Status DbImpl::without_rollbacks(const std::function<Status()>& compact) {
+  const BringBack::Wait wait(rollbacks_.bring_back);
   MutexLock no_rollback(rollbacks_.bring_back.mutex());
   while (commits_.notes.is_owed()) {
     no_rollback.unlock();

@@ -62,7 +62,7 @@ BurstWatch::Activity DbImpl::write_activity() const {
   return {counts.diverted_writes.load(std::memory_order_relaxed) + counts.main_writes.load(std::memory_order_relaxed),
           counts.reads_with_live.load(std::memory_order_relaxed), commits_.usage.share_used(),
           counts.waits_pacing.load(std::memory_order_relaxed),
-          std::chrono::microseconds(counts.wait_commits_us.load(std::memory_order_relaxed))};
+          std::chrono::duration_cast<std::chrono::microseconds>(live_.store().append_wait())};
 }
 
 Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const StoreContents& contents) {

@@ -1,5 +1,6 @@
 #include "spill/main_db/main_order.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string_view>
@@ -17,6 +18,8 @@ namespace {
 
 // If RocksDB's Open fails after it has begun a compaction, it waits for that compaction, and calls no listener.
 constexpr std::chrono::minutes kLongestHold{1};
+// Between two looks whether a held compaction is still wanted. Source: guess
+constexpr std::chrono::milliseconds kLookAgain{20};
 
 // Batches may have log data of the user's. The last character is the version.
 constexpr std::string_view kMagic = "spillway.mark.1";
@@ -130,16 +133,17 @@ void MainOrder::let_compactions_run() {
   for (const Until until : {Until::opened, Until::ingested, Until::note_taken}) let_compactions_run(until);
 }
 
-void MainOrder::OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) { await_compactions(); }
+void MainOrder::OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) { (void)await_compactions(); }
 
-void MainOrder::await_compactions() {
+bool MainOrder::await_compactions(const std::atomic<bool>* is_wanted) {
   const auto until = std::chrono::steady_clock::now() + kLongestHold;
   const MutexLock lock(held_mutex_);
   while (held_until_ != 0) {
-    const auto left = until - std::chrono::steady_clock::now();
-    if (left <= std::chrono::nanoseconds::zero()) return;
-    released_.wait_for(held_mutex_, left);
+    const std::chrono::nanoseconds left = until - std::chrono::steady_clock::now();
+    if (left <= std::chrono::nanoseconds::zero() || (is_wanted != nullptr && !*is_wanted)) return false;
+    released_.wait_for(held_mutex_, is_wanted == nullptr ? left : std::min<std::chrono::nanoseconds>(left, kLookAgain));
   }
+  return is_wanted == nullptr || *is_wanted;
 }
 
 }  // namespace spillway::spill

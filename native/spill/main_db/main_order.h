@@ -10,6 +10,7 @@
 #include <rocksdb/wal_filter.h>
 #include <rocksdb/write_batch.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -60,8 +61,9 @@ class MainOrder final : public rocksdb::EventListener {
   void hold_compactions(Until until);
   void let_compactions_run(Until until);
   void let_compactions_run();  // releases all holds
-  // Waits until none is held: before a compaction that RocksDB does not announce.
-  void await_compactions();
+  // Waits until none is held: before a compaction that RocksDB does not announce. False: it is not to run, since one is
+  // still held after a minute, or `is_wanted` has become false.
+  bool await_compactions(const std::atomic<bool>* is_wanted = nullptr);
 
   void OnFlushBegin(rocksdb::DB* db, const rocksdb::FlushJobInfo& info) override;
   void OnCompactionBegin(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) override;

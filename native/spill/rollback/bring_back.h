@@ -143,6 +143,7 @@ class BringBack {
   // TryAgain: the first part that was written may not be ingested now.
   rocksdb::Status await_place(Group& group, bool is_urgent) REQUIRES(mutex_);
   bool may_write_ahead(const Group& group) REQUIRES(mutex_);
+  void give_up_place(Group& group) REQUIRES(mutex_);
   rocksdb::Status ingest_part(Group& group) REQUIRES(mutex_);
   void remove_files(const WrittenPart& part);
   // Of the run, if `sorted_bytes` of the part after the last were written.

@@ -1,5 +1,6 @@
 // Large generations come back as a sorted run that RocksDB ingests in parts.
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -100,6 +101,7 @@ Status BringBack::write_part(Group& group) {
     if (!group.ahead) keep_pace(group, bytes);
   };
   const std::vector<RunPart> parts = (group.ahead ? *group.ahead : group.run).next(group.part_bytes);
+  assert(!parts.empty() || group.run.is_empty());
   WrittenPart written;
   if (group.ahead && !parts.empty()) {
     const auto entries = parts.front().entries;
@@ -120,14 +122,18 @@ Status BringBack::await_place(Group& group, bool is_urgent) {
   if (!group.ahead) return {};
   const auto look = placing_.look(group.written.empty() ? KeyRange() : group.written.front().range, is_urgent);
   if (look == Placing::Look::is_free) return {};
-  if (look == Placing::Look::is_lost) {  // one file is written in place of these
-    for (const WrittenPart& part : group.written) remove_files(part);
-    group.written.clear();
-    group.ahead.reset();
-    fill_parts(group, /*goes_on=*/false);
-    context_.commits.usage.keep_for_run(group.part_bytes);
-  }
+  if (look == Placing::Look::is_lost) give_up_place(group);
   return Status::TryAgain("RocksDB compacts what lies in the run's way");
+}
+
+// What is left of the run is written anew, as one file of L0 if there is room.
+void BringBack::give_up_place(Group& group) {
+  placing_.end();
+  for (const WrittenPart& part : group.written) remove_files(part);
+  group.written.clear();
+  group.ahead.reset();
+  fill_parts(group, /*goes_on=*/false);
+  context_.commits.usage.keep_for_run(group.part_bytes);
 }
 
 // Half of the room is left to writers.
@@ -152,7 +158,11 @@ Status BringBack::ingest_part(Group& group) {
   // before it, as in ingest_files.
   if (status.ok()) status = part.files.empty() ? main.sync_log() : ingest_files(part.files);
   remove_files(part);  // RocksDB has moved them, or has copies
-  if (!status.ok()) return status;
+  if (!status.ok()) {
+    // The part is not in, and `ahead` is past it: those behind it must not come in its place.
+    if (group.ahead) give_up_place(group);
+    return status;
+  }
   placing_.on_ingested();
   group.run.advance(group.part_bytes);
   context_.commits.usage.set_returning(left_of(group));

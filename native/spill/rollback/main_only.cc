@@ -54,6 +54,7 @@ std::optional<Status> MainOnly::try_round(int round, const Action& action, KeyVe
 }
 
 MainOnly::Rest MainOnly::try_run(std::uint64_t most_bytes, const std::function<void()>& action) {
+  const BringBack::Wait wait(bring_back_);
   if (!bring_back_.mutex().try_lock()) return Rest::not_now;
   const MutexLock no_other(bring_back_.mutex(), std::adopt_lock);
   if (bring_back_.pause().is_paused()) return Rest::not_now;

@@ -1,8 +1,10 @@
 // Makes room for a run in RocksDB's levels (run_place.h), and watches that it stays free.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "spill/commit/commits.h"
@@ -35,7 +37,8 @@ class Placing {
   // Whether the next part of the run, of that range of keys, may be ingested there now. Not yet: what lies in its way
   // is being compacted. Lost: it has no place any more.
   enum class Look : std::uint8_t { is_free, not_yet, is_lost };
-  // `is_urgent`: it is lost rather than waited for. `part` matters only once something is in.
+  // `is_urgent`: it is lost rather than waited for; so it is while a note is owed, which holds compactions until all is
+  // back. `part` matters only once something is in.
   Look look(const KeyRange& part, bool is_urgent);
   // A part was written meanwhile, so the wait for room has cost no time.
   void on_written() { until_ = std::chrono::steady_clock::now() + kLongestWait; }
@@ -57,6 +60,7 @@ class Placing {
 
   Look lose();
   bool begin_compaction(UsedColumnFamily family);  // false: it will not be
+  void disown_compaction();
 
   MainDb& main_;
   ColumnFamilies& families_;
@@ -67,6 +71,7 @@ class Placing {
   bool has_begun_ = false;
   int compactions_ = 0;  // begun for this run
   std::chrono::steady_clock::time_point until_{};
+  std::shared_ptr<std::atomic<bool>> is_wanted_;  // the last compaction, if it has not begun
   CompactionThread compaction_;
 };
 
