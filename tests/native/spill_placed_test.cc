@@ -1,6 +1,8 @@
 // Runs that are large beside what RocksDB has: they come back below L0, and every key reads as it was last written.
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
+#include <rocksdb/env.h>
+#include <rocksdb/listener.h>
 #include <rocksdb/statistics.h>
 
 #include <algorithm>
@@ -10,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -28,6 +31,14 @@ namespace {
 using rocksdb::Status;
 
 using Model = std::map<std::string, std::string>;
+
+class Ingested final : public rocksdb::EventListener {
+ public:
+  void OnExternalFileIngested(rocksdb::DB*, const rocksdb::ExternalFileIngestionInfo& info) override {
+    entries += info.table_properties.num_entries;
+  }
+  std::atomic<std::uint64_t> entries{0};
+};
 
 class SpillPlaced : public ::testing::Test {
  protected:
@@ -51,12 +62,24 @@ class SpillPlaced : public ::testing::Test {
     ASSERT_TRUE(status.ok()) << status.ToString();
     db_.reset(db);
   }
+  void open_on_faults() {
+    auto system = faults::FaultyFileSystem::open(directory_.path("faulty"));
+    ASSERT_TRUE(system);
+    system_ = *system;
+    env_ = rocksdb::NewCompositeEnv(system_);
+    options_.env = env_.get();
+    db_.reset();
+    DB* db = nullptr;
+    ASSERT_TRUE(DB::Open(options_, spill_, directory_.path("faulty") + "/db", &db).ok());
+    db_.reset(db);
+  }
   static std::string key_of(std::uint64_t number) { return "key" + std::to_string(100'000 + number); }
   // Of keys in random order, one of 16 of them deletions.
   void write(Diversion where, int count) {
     db_->SetDiversion(where);
     for (int i = 0; i < count; ++i) {
       const std::string key = key_of(random_() % 20'000);
+      if (where == Diversion::always) diverted_.insert(key);
       if (random_() % 16 == 0) {
         ASSERT_TRUE(db_->Delete({}, key).ok());
         model_.erase(key);
@@ -117,7 +140,10 @@ class SpillPlaced : public ::testing::Test {
   const TemporaryDirectory directory_;
   rocksdb::Options options_;
   SpillOptions spill_;
+  std::shared_ptr<faults::FaultyFileSystem> system_;
+  std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<DB> db_;
+  std::set<std::string> diverted_;
   std::mt19937_64 random_{1};
   int written_ = 0;
   Model model_;
@@ -214,6 +240,9 @@ TEST_F(SpillPlaced, RunAfterRun) {
 
 // What gets into RocksDB meanwhile would have the rest of the run put above it, as many files of L0.
 TEST_F(SpillPlaced, AWriteBetweenPartsCostsTheRestItsPlace) {
+  spill_.capacity_bytes = 512 << 20;  // room for all of the rest, whether or not the burst is seen to be over
+  db_.reset();
+  open();
   write_a_burst();
   std::atomic<int> parts{0};
   {
@@ -411,20 +440,13 @@ TEST_F(SpillPlaced, OfAFamilyThatIsDroppedMeanwhileNothingComesBack) {
 // Room is made by a flush, whose note the failed store does not take. Compactions are held from then on until all is
 // back, that which makes room among them.
 TEST_F(SpillPlaced, ARunDoesNotWaitForRoomThatIsMadeOnlyBehindIt) {
-  auto system = faults::FaultyFileSystem::open(directory_.path("faulty"));
-  ASSERT_TRUE(system);
-  const auto env = rocksdb::NewCompositeEnv(*system);
-  options_.env = env.get();
-  db_.reset();
-  DB* db = nullptr;
-  ASSERT_TRUE(DB::Open(options_, spill_, directory_.path("faulty") + "/db", &db).ok());
-  db_.reset(db);
+  open_on_faults();
   write_a_burst(4000);
   db_->SetDiversion(Diversion::never);
   ASSERT_TRUE(db_->Put({}, "key0", "main").ok());  // for the flush
   ASSERT_TRUE(db_->Put({}, "key9", "main").ok());
   model_["key0"] = model_["key9"] = "main";
-  (*system)->set_fault_rule([](const faults::FileOperation& operation) {
+  system_->set_fault_rule([](const faults::FileOperation& operation) {
     const bool is_log = operation.name.ends_with(".spill");
     return operation.action == faults::Action::write && is_log
                ? faults::FileFault{.status = rocksdb::IOStatus::IOError("no (injected)")}
@@ -435,8 +457,50 @@ TEST_F(SpillPlaced, ARunDoesNotWaitForRoomThatIsMadeOnlyBehindIt) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(30)) << "a compaction is held for a minute";
   EXPECT_EQ(db_->GetSpillStatistics().live_entries, 0U);
   expect_all();
-  (*system)->set_fault_rule({});
-  db_.reset();
+  system_->set_fault_rule({});
+}
+
+// RocksDB would compact all of the tree with one small file that spans it, and a close waits for it.
+TEST_F(SpillPlaced, ASmallFileThatSpansAllIsNoReasonToCompactAll) {
+  write(Diversion::never, 6000);
+  ASSERT_TRUE(db_->CompactRange({}, nullptr, nullptr).ok());
+  ASSERT_TRUE(rocksdb_of(*db_).Put({}, "key0", "beside").ok());
+  ASSERT_TRUE(rocksdb_of(*db_).Put({}, "key9", "beside").ok());
+  ASSERT_TRUE(rocksdb_of(*db_).Flush({}).ok());
+  model_["key0"] = model_["key9"] = "beside";
+  db_->SetDiversion(Diversion::always);
+  for (int i = 0; i < 2500; ++i) {
+    const std::string key = key_of(8'000 + random_() % 3000);
+    ASSERT_TRUE(db_->Put({}, key, model_[key] = std::to_string(i) + std::string(10'000, 'n')).ok());
+  }
+  std::atomic<int> emptied{0};
+  {
+    const AtEach then("spill.rollback.emptied", [&] { ++emptied; });
+    ASSERT_TRUE(db_->Rollback().ok());
+  }
+  EXPECT_EQ(emptied, 0);
+  expect_all_and_again();
+}
+
+// On a full drive each part that came back twice would fill it further.
+TEST_F(SpillPlaced, WhatIsInDoesNotComeBackAgainWhereTheNextPartFindsNoSpace) {
+  const auto ingested = std::make_shared<Ingested>();
+  options_.listeners.push_back(ingested);
+  open_on_faults();
+  write_a_burst();
+  std::atomic<int> created{0};
+  system_->set_fault_rule([&](const faults::FileOperation& operation) {
+    const bool is_sorted = operation.name.find("/spill/") != std::string::npos && operation.name.ends_with(".sst");
+    const bool is_refused = is_sorted && operation.action == faults::Action::create && ++created >= 5 && created <= 6;
+    return is_refused ? faults::FileFault{.status = rocksdb::IOStatus::NoSpace("no (injected)")} : faults::FileFault();
+  });
+  Status status;
+  for (int i = 0; i < 3; ++i) status = db_->Rollback();
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  EXPECT_GE(created, 7) << "two were refused";
+  EXPECT_EQ(ingested->entries, diverted_.size()) << "each key once";
+  system_->set_fault_rule({});
+  expect_all();
 }
 
 TEST(CompactionThread, RunsWhatIsNotCancelledAndWaitsForWhatRuns) {

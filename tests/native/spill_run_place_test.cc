@@ -93,10 +93,10 @@ struct File {
   std::string smallest;
   std::string largest;
   bool being_compacted = false;
+  std::size_t size = 1;
 };
 
-// "1,2" or "1,2!" if one of them is being compacted.
-std::string files_in_the_way(const std::vector<std::vector<File>>& levels, const KeyRange& range, int level) {
+InTheWay way_of(const std::vector<std::vector<File>>& levels, const KeyRange& range, int level) {
   rocksdb::ColumnFamilyMetaData family;
   for (std::size_t i = 0; i < levels.size(); ++i) {
     std::vector<rocksdb::SstFileMetaData> files;
@@ -106,13 +106,19 @@ std::string files_in_the_way(const std::vector<std::vector<File>>& levels, const
       file.smallestkey = one.smallest;
       file.largestkey = one.largest;
       file.being_compacted = one.being_compacted;
+      file.size = one.size;
     }
     family.levels.emplace_back(static_cast<int>(i), 0, std::move(files));
   }
   RunPlace place;
   place.range = range;
   place.level = level;
-  InTheWay way = in_the_way(family, *rocksdb::BytewiseComparator(), place);
+  return in_the_way(family, *rocksdb::BytewiseComparator(), place);
+}
+
+// "1,2" or "1,2!" if one of what is compacted with them is being compacted.
+std::string files_in_the_way(const std::vector<std::vector<File>>& levels, const KeyRange& range, int level) {
+  InTheWay way = way_of(levels, range, level);
   std::sort(way.files.begin(), way.files.end());
   std::string text;
   for (const std::string& name : way.files) text += (text.empty() ? "" : ",") + name;
@@ -125,11 +131,28 @@ TEST(RunPlace, InTheWayIsWhatOverlapsDownToTheLevel) {
       {{"3", "a", "c"}, {"4", "d", "f", true}},
       {{"5", "b", "e"}},
   };
-  EXPECT_EQ(files_in_the_way(levels, {"g", "m"}, 1), "1");
-  EXPECT_EQ(files_in_the_way(levels, {"c", "c"}, 1), "1,3") << "both ends belong to a range";
+  EXPECT_EQ(files_in_the_way(levels, {"g", "m"}, 1), "1!") << "with which all of L1 is compacted";
+  EXPECT_EQ(files_in_the_way({{}, levels[1]}, {"c", "c"}, 1), "3") << "both ends belong to a range";
   EXPECT_EQ(files_in_the_way(levels, {"c", "d"}, 1), "1,3,4!");
-  EXPECT_EQ(files_in_the_way(levels, {"c", "c"}, 2), "1,3,5");
+  EXPECT_EQ(files_in_the_way(levels, {"c", "c"}, 2), "1,3,5!");
   EXPECT_EQ(files_in_the_way({{}, {{"3", "a", "c"}}}, {"d", "e"}, 1), "");
+}
+
+// As CompactFiles widens its input.
+TEST(RunPlace, WhatIsCompactedIsAllThatFilesInTheWayOverlap) {
+  const std::vector<std::vector<File>> levels = {
+      {{"1", "p", "q", false, 1}, {"2", "a", "k", false, 10}, {"3", "x", "z", false, 100}},
+      {{"4", "a", "c", false, 1'000}, {"5", "d", "f", false, 2'000}, {"6", "s", "t", false, 4'000}},
+      {{"7", "b", "e", false, 10'000}, {"8", "r", "w", false, 20'000}},
+      {{"9", "a", "z", false, 1'000'000}},
+  };
+  const auto bytes = [&](const KeyRange& range, int level) { return way_of(levels, range, level).compacted_bytes; };
+  EXPECT_EQ(bytes({"g", "h"}, 1), 10U + 100 + 7'000 + 30'000) << "2 and the older 3, from a to z";
+  EXPECT_EQ(bytes({"g", "h"}, 2), 10U + 100 + 7'000 + 30'000 + 1'000'000);
+  EXPECT_EQ(bytes({"y", "y"}, 1), 100U) << "which overlaps nothing below";
+  EXPECT_EQ(bytes({"s", "s"}, 1), 4'000U + 20'000);
+  EXPECT_EQ(bytes({"n", "o"}, 2), 0U);
+  EXPECT_EQ(bytes({"d", "s"}, 1), 111U + 7'000 + 30'000);
 }
 
 }  // namespace

@@ -73,9 +73,12 @@ Status BringBack::bring_back(std::uint64_t most, bool is_urgent) {
     end_rollback(*group_->targets, group_->began, Way::ingest);
     end_group();
   }
-  // What was ingested of it comes back once more. An error during the ingestion forbids ingestions until the next Open:
-  // the next try puts the generations back.
-  if (!status.ok() && (!status.IsTryAgain() || !main.ingested_files().may_ingest())) end_group();
+  // What was ingested of it comes back once more, unless only space for the next part was missing: on a full drive no
+  // part is written twice. An error during the ingestion forbids ingestions until the next Open: the next try puts the
+  // generations back.
+  const bool has_no_space = status.IsNoSpace() && !group_->run.is_empty() && !main.logs().have_failed();
+  const bool goes_on = status.IsTryAgain() || has_no_space;
+  if (!status.ok() && (!goes_on || !main.ingested_files().may_ingest())) end_group();
   return status.IsAborted() && !main.ingested_files().may_ingest() ? Status::TryAgain() : status;
 }
 

@@ -151,6 +151,7 @@ class BringBack {
   static double left_of(const Group& group, std::uint64_t sorted_bytes = 0);
   // `sorted_bytes` of the next part were written: waits, so that the run takes its time (RunPace).
   void keep_pace(const Group& group, std::uint64_t sorted_bytes) REQUIRES(mutex_);
+  rocksdb::Status ingest_files_of(const Group& group, const WrittenPart& part) REQUIRES(mutex_);
   rocksdb::Status ingest_files(const std::vector<SortedFile>& files);
   rocksdb::Status drop(const Generations& brought_back) REQUIRES(mutex_, in_commit_queue);
   rocksdb::Status drop_one_by_one(const Generations& brought_back) REQUIRES(mutex_);

@@ -17,6 +17,13 @@ namespace spillway::spill {
 
 using rocksdb::Status;
 
+namespace {
+
+// Of sorted files that wait for their place. Source: guess, what a place's compaction has time for
+constexpr std::uint64_t kMostAhead = std::uint64_t{1} << 30;
+
+}  // namespace
+
 Status BringBack::ingest_concurrently(Group& group, bool is_urgent) {
   Status status;
   if (group.written.empty()) {
@@ -132,15 +139,15 @@ void BringBack::give_up_place(Group& group) {
   for (const WrittenPart& part : group.written) remove_files(part);
   group.written.clear();
   group.ahead.reset();
-  fill_parts(group, /*goes_on=*/false);
+  fill_parts(group, context_.commits.pacer.is_watching() || !context_.detector.is_burst_over());
   context_.commits.usage.keep_for_run(group.part_bytes);
 }
 
-// Half of the room is left to writers.
+// Half of the room is left to writers. Where the store takes none of it, files that are given up are written again.
 bool BringBack::may_write_ahead(const Group& group) {
   if (!group.ahead || group.ahead->is_empty()) return false;
   const std::uint64_t bytes = (group.written.size() + 1) * group.part_bytes;
-  if (bytes > context_.commits.usage.room_for_run(0) / 2) return false;
+  if (bytes > std::min(context_.commits.usage.room_for_run(0) / 2, kMostAhead)) return false;
   context_.commits.usage.keep_for_run(bytes);
   return true;
 }
@@ -156,16 +163,26 @@ Status BringBack::ingest_part(Group& group) {
   Status status = main.flush_large_memtables();
   // Where all of it is superseded, what does that is kept after a loss of power only if RocksDB's log has what came
   // before it, as in ingest_files.
-  if (status.ok()) status = part.files.empty() ? main.sync_log() : ingest_files(part.files);
+  if (status.ok()) status = part.files.empty() ? main.sync_log() : ingest_files_of(group, part);
   remove_files(part);  // RocksDB has moved them, or has copies
   if (!status.ok()) {
     // The part is not in, and `ahead` is past it: those behind it must not come in its place.
     if (group.ahead) give_up_place(group);
     return status;
   }
+  if (group.ahead) context_.commits.usage.keep_for_run((group.written.size() + 1) * group.part_bytes);
   placing_.on_ingested();
   group.run.advance(group.part_bytes);
   context_.commits.usage.set_returning(left_of(group));
+  return status;
+}
+
+// Where a part has several files of a family, one call for each: newer versions of RocksDB, built with assertions,
+// abort where a compaction that runs lies between two files of a call, into the same level (its issue 13495).
+Status BringBack::ingest_files_of(const Group& group, const WrittenPart& part) {
+  if (!group.ahead) return ingest_files(part.files);
+  Status status;
+  for (auto file = part.files.begin(); file != part.files.end() && status.ok(); ++file) status = ingest_files({*file});
   return status;
 }
 

@@ -44,6 +44,7 @@ bool Placing::begin_compaction(UsedColumnFamily family) {
   main_.db().GetColumnFamilyMetaData(family.handle, &now);
   InTheWay way = in_the_way(now, *family.comparator, *place_);
   if (way.files.empty()) return true;  // the next look sees it
+  if (way.compacted_bytes > place_->most_compacted) return false;
   auto work = emptying(main_.db(), std::move(family), *place_, std::move(way.files));
   if (!work) return false;
   disown_compaction();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "base/steps.h"
@@ -22,6 +23,8 @@ constexpr double kLeastRun = 0.5;
 constexpr std::uint64_t kLeastFileBytes = 16 << 20;
 
 using Levels = std::vector<LevelBytes>;
+
+double most_in_the_way(double run_bytes) { return std::min(kMostInTheWay * run_bytes, kMostBytesInTheWay); }
 
 int last_of(const Levels& levels) { return static_cast<int>(levels.size()) - 1; }
 
@@ -52,6 +55,10 @@ double moved_down(Levels& levels, int from) {
   return moved;
 }
 
+bool overlap(const rocksdb::Comparator& order, const rocksdb::SstFileMetaData& file, const KeyRange& range) {
+  return order.Compare(file.smallestkey, range.end) <= 0 && order.Compare(range.begin, file.largestkey) <= 0;
+}
+
 Levels levels_of(const rocksdb::ColumnFamilyMetaData& family, const rocksdb::Comparator& order, const KeyRange& range,
                  const rocksdb::ColumnFamilyOptions& options, int base) {
   Levels levels(static_cast<std::size_t>(options.num_levels));
@@ -67,9 +74,7 @@ Levels levels_of(const rocksdb::ColumnFamilyMetaData& family, const rocksdb::Com
   for (const rocksdb::LevelMetaData& level : family.levels) {
     if (level.level > last_of(levels)) continue;
     for (const auto& file : level.files) {
-      const bool overlaps =
-          order.Compare(file.smallestkey, range.end) <= 0 && order.Compare(range.begin, file.largestkey) <= 0;
-      if (overlaps) at(levels, level.level).there += static_cast<double>(file.size);
+      if (overlap(order, file, range)) at(levels, level.level).there += static_cast<double>(file.size);
     }
   }
   return levels;
@@ -109,7 +114,7 @@ double bytes_rewritten(Levels levels, int base, int level, double run_bytes) {
 
 int cheapest_level(const Levels& levels, int base, double run_bytes) {
   if (run_bytes < kLeastRun * at(levels, base).target) return 0;
-  const double most = std::min(kMostInTheWay * run_bytes, kMostBytesInTheWay);
+  const double most = most_in_the_way(run_bytes);
   double least = kWorthIt * bytes_rewritten(levels, base, 0, run_bytes);
   int cheapest = 0;
   for (int level = base; level <= last_of(levels); ++level) {
@@ -142,6 +147,8 @@ std::optional<RunPlace> choose_place(rocksdb::DB& db, const ColumnFamily& family
   const Levels levels = levels_of(now, *family.comparator, range, options, place.base_level);
   place.level = cheapest_level(levels, place.base_level, static_cast<double>(run_bytes));
   if (place.level == 0) return {};
+  place.most_compacted = static_cast<std::uint64_t>(most_in_the_way(static_cast<double>(run_bytes)));
+  if (in_the_way(now, *family.comparator, place).compacted_bytes > place.most_compacted) return {};
   place.file_bytes = std::max(target_file_bytes(options, place.level), kLeastFileBytes);
   return place;
 }
@@ -149,15 +156,31 @@ std::optional<RunPlace> choose_place(rocksdb::DB& db, const ColumnFamily& family
 InTheWay in_the_way(const rocksdb::ColumnFamilyMetaData& family, const rocksdb::Comparator& order,
                     const RunPlace& place) {
   InTheWay result;
+  std::optional<KeyRange> taken;
   for (const rocksdb::LevelMetaData& level : family.levels) {
-    if (level.level > place.level) continue;
-    for (const auto& file : level.files) {
-      if (order.Compare(file.smallestkey, place.range.end) > 0 || order.Compare(place.range.begin, file.largestkey) > 0)
-        continue;
-      result.files.push_back(file.relative_filename);
+    if (level.level > place.level + 1) break;
+    const auto is_of_run = [&](const rocksdb::SstFileMetaData& file) {
+      return level.level <= place.level && overlap(order, file, place.range);
+    };
+    const auto is_taken = [&](const rocksdb::SstFileMetaData& file) {
+      return is_of_run(file) || (level.level > 0 && taken && overlap(order, file, *taken));
+    };
+    const auto first = std::ranges::find_if(level.files, is_taken);
+    if (first == level.files.end()) continue;
+    auto end = level.files.end();  // L0's files are there from the newest on
+    if (level.level > 0) {
+      while (!is_taken(*(end - 1))) --end;
+    }
+    for (const rocksdb::SstFileMetaData& file : std::span(first, end)) {
+      if (is_of_run(file)) result.files.push_back(file.relative_filename);
+      result.compacted_bytes += file.size;
       result.is_being_compacted = result.is_being_compacted || file.being_compacted;
+      if (!taken) taken = {file.smallestkey, file.largestkey};
+      if (order.Compare(file.smallestkey, taken->begin) < 0) taken->begin = file.smallestkey;
+      if (order.Compare(file.largestkey, taken->end) > 0) taken->end = file.largestkey;
     }
   }
+  if (result.files.empty()) return {};
   return result;
 }
 

@@ -47,7 +47,8 @@ struct RunPlace {
   KeyRange range;  // of the run, both keys included
   int level = 0;   // at least 1
   int base_level = 1;
-  std::uint64_t file_bytes = 0;  // of each file of the run, about
+  std::uint64_t file_bytes = 0;      // of each file of the run, about
+  std::uint64_t most_compacted = 0;  // bytes, before anything of the run is ingested
 };
 
 // Nothing: L0. REQUIRES: the family has a handle.
@@ -57,7 +58,10 @@ std::optional<RunPlace> choose_place(rocksdb::DB& db, const ColumnFamily& family
 // The files that keep RocksDB from that place.
 struct InTheWay {
   std::vector<std::string> files;
-  bool is_being_compacted = false;  // one of them
+  // RocksDB compacts them together with all older files of L0 and, level by level, with what the files overlap that it
+  // has by then, so with more than what overlaps the run. Source: CompactionPicker::SanitizeCompactionInputFiles
+  std::uint64_t compacted_bytes = 0;
+  bool is_being_compacted = false;  // one of all these
 };
 InTheWay in_the_way(const rocksdb::ColumnFamilyMetaData& family, const rocksdb::Comparator& order,
                     const RunPlace& place);
