@@ -62,16 +62,37 @@ class SpillPlaced : public ::testing::Test {
     ASSERT_TRUE(status.ok()) << status.ToString();
     db_.reset(db);
   }
+  // Whose writes cannot be diverted.
+  rocksdb::ColumnFamilyHandle* add_fifo_family() {
+    rocksdb::Options fifo = options_;
+    fifo.compaction_style = rocksdb::kCompactionStyleFIFO;
+    fifo.max_open_files = -1;
+    rocksdb::ColumnFamilyHandle* family = nullptr;
+    EXPECT_TRUE(db_->CreateColumnFamily(fifo, "fifo", &family).ok());
+    return family;
+  }
   void open_on_faults() {
+    db_.reset();
     auto system = faults::FaultyFileSystem::open(directory_.path("faulty"));
     ASSERT_TRUE(system);
     system_ = *system;
     env_ = rocksdb::NewCompositeEnv(system_);
     options_.env = env_.get();
-    db_.reset();
     DB* db = nullptr;
     ASSERT_TRUE(DB::Open(options_, spill_, directory_.path("faulty") + "/db", &db).ok());
     db_.reset(db);
+  }
+  // There is no space for these of the sorted files that are made from now on, counted from 1.
+  void refuse_sorted_files(int first, int last) {
+    created_ = 0;
+    system_->set_fault_rule([this, first, last](const faults::FileOperation& operation) {
+      const bool is_sorted = operation.name.find("/spill/") != std::string::npos && operation.name.ends_with(".sst");
+      if (!is_sorted || operation.action != faults::Action::create) return faults::FileFault();
+      const int number = ++created_;
+      return number >= first && number <= last
+                 ? faults::FileFault{.status = rocksdb::IOStatus::NoSpace("no (injected)")}
+                 : faults::FileFault();
+    });
   }
   static std::string key_of(std::uint64_t number) { return "key" + std::to_string(100'000 + number); }
   // Of keys in random order, one of 16 of them deletions.
@@ -143,6 +164,7 @@ class SpillPlaced : public ::testing::Test {
   std::shared_ptr<faults::FaultyFileSystem> system_;
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<DB> db_;
+  std::atomic<int> created_{0};  // sorted files
   std::set<std::string> diverted_;
   std::mt19937_64 random_{1};
   int written_ = 0;
@@ -328,11 +350,8 @@ TEST_F(SpillPlaced, WritesToRocksdbWhileRoomIsMadeDoNotFillL0) {
 
 // The batch's first key lies in the store, and its second one cannot be diverted: it waits until all is back.
 TEST_F(SpillPlaced, AWriterThatWaitsWaitsForNoPlace) {
-  rocksdb::Options fifo = options_;
-  fifo.compaction_style = rocksdb::kCompactionStyleFIFO;
-  fifo.max_open_files = -1;
-  rocksdb::ColumnFamilyHandle* other = nullptr;
-  ASSERT_TRUE(db_->CreateColumnFamily(fifo, "fifo", &other).ok());
+  rocksdb::ColumnFamilyHandle* const other = add_fifo_family();
+  ASSERT_NE(other, nullptr);
   write_a_burst(4000);
   const std::string key = model_.begin()->first;
   std::atomic<int> emptied{0};
@@ -352,11 +371,8 @@ TEST_F(SpillPlaced, AWriterThatWaitsWaitsForNoPlace) {
 
 // As above, but the writer comes when room is being made already: the run loses its place, and none of it is lost.
 TEST_F(SpillPlaced, AWriterThatComesWhileRoomIsMade) {
-  rocksdb::Options fifo = options_;
-  fifo.compaction_style = rocksdb::kCompactionStyleFIFO;
-  fifo.max_open_files = -1;
-  rocksdb::ColumnFamilyHandle* other = nullptr;
-  ASSERT_TRUE(db_->CreateColumnFamily(fifo, "fifo", &other).ok());
+  rocksdb::ColumnFamilyHandle* const other = add_fifo_family();
+  ASSERT_NE(other, nullptr);
   write_a_burst(4000);
   const std::string key = model_.begin()->first;
   std::future<Status> written;
@@ -437,6 +453,57 @@ TEST_F(SpillPlaced, OfAFamilyThatIsDroppedMeanwhileNothingComesBack) {
   expect_all_and_again();
 }
 
+// What was brought back before comes back once more behind a close, and no version of a key is lost.
+TEST_F(SpillPlaced, ACloseBetweenPartsForWhichThereIsNoSpace) {
+  for (const bool overwrites : {false, true}) {
+    SCOPED_TRACE(overwrites);
+    open_on_faults();
+    write_a_burst();
+    refuse_sorted_files(5, 1000);
+    EXPECT_TRUE(db_->Rollback().IsNoSpace());
+    expect_all();
+    if (overwrites) {
+      write(Diversion::always, 500);
+      write(Diversion::never, 500);
+      ASSERT_TRUE(db_->DeleteRange({}, db_->DefaultColumnFamily(), key_of(3000), key_of(3500)).ok());
+      model_.erase(model_.lower_bound(key_of(3000)), model_.lower_bound(key_of(3500)));
+      expect_all();
+    }
+    system_->set_fault_rule({});
+    ASSERT_TRUE(db_->Close().ok());
+    open_on_faults();
+    expect_all();
+    ASSERT_TRUE(db_->Rollback().ok());
+    ASSERT_TRUE(db_->CompactRange({}, nullptr, nullptr).ok());
+    expect_all();
+  }
+}
+
+// The run of before the refusal goes on, and what was written since lies above it.
+TEST_F(SpillPlaced, OverwritesBetweenPartsForWhichThereIsNoSpace) {
+  open_on_faults();
+  write_a_burst();
+  refuse_sorted_files(5, 5);
+  EXPECT_TRUE(db_->Rollback().IsNoSpace());
+  const Model before = model_;
+  const rocksdb::Snapshot* const snapshot = db_->GetSnapshot();
+  write(Diversion::always, 500);
+  ASSERT_TRUE(db_->DeleteRange({}, db_->DefaultColumnFamily(), key_of(3000), key_of(3500)).ok());
+  model_.erase(model_.lower_bound(key_of(3000)), model_.lower_bound(key_of(3500)));
+  ASSERT_TRUE(db_->Rollback().ok());
+  expect_all();
+  rocksdb::ReadOptions then;
+  then.snapshot = snapshot;
+  for (const auto& [key, value] : before) {
+    std::string found;
+    ASSERT_TRUE(db_->Get(then, key, &found).ok()) << key;
+    ASSERT_EQ(found, value);
+  }
+  db_->ReleaseSnapshot(snapshot);
+  ASSERT_TRUE(db_->CompactRange({}, nullptr, nullptr).ok());
+  expect_all();
+}
+
 // Room is made by a flush, whose note the failed store does not take. Compactions are held from then on until all is
 // back, that which makes room among them.
 TEST_F(SpillPlaced, ARunDoesNotWaitForRoomThatIsMadeOnlyBehindIt) {
@@ -488,16 +555,11 @@ TEST_F(SpillPlaced, WhatIsInDoesNotComeBackAgainWhereTheNextPartFindsNoSpace) {
   options_.listeners.push_back(ingested);
   open_on_faults();
   write_a_burst();
-  std::atomic<int> created{0};
-  system_->set_fault_rule([&](const faults::FileOperation& operation) {
-    const bool is_sorted = operation.name.find("/spill/") != std::string::npos && operation.name.ends_with(".sst");
-    const bool is_refused = is_sorted && operation.action == faults::Action::create && ++created >= 5 && created <= 6;
-    return is_refused ? faults::FileFault{.status = rocksdb::IOStatus::NoSpace("no (injected)")} : faults::FileFault();
-  });
+  refuse_sorted_files(5, 6);
   Status status;
   for (int i = 0; i < 3; ++i) status = db_->Rollback();
   EXPECT_TRUE(status.ok()) << status.ToString();
-  EXPECT_GE(created, 7) << "two were refused";
+  EXPECT_GE(created_, 7) << "two were refused";
   EXPECT_EQ(ingested->entries, diverted_.size()) << "each key once";
   system_->set_fault_rule({});
   expect_all();

@@ -143,7 +143,8 @@ void BringBack::give_up_place(Group& group) {
   context_.commits.usage.keep_for_run(group.part_bytes);
 }
 
-// Half of the room is left to writers. Where the store takes none of it, files that are given up are written again.
+// Half of the room is left to writers. A store on a drive of its own has no such bound; kMostAhead is then what is
+// sorted in vain if the place is lost.
 bool BringBack::may_write_ahead(const Group& group) {
   if (!group.ahead || group.ahead->is_empty()) return false;
   const std::uint64_t bytes = (group.written.size() + 1) * group.part_bytes;

@@ -71,7 +71,7 @@ class Placing {
   bool has_begun_ = false;
   int compactions_ = 0;  // begun for this run
   std::chrono::steady_clock::time_point until_{};
-  std::shared_ptr<std::atomic<bool>> is_wanted_;  // the last compaction, if it has not begun
+  std::shared_ptr<std::atomic<bool>> is_wanted_;  // whether the last compaction is; it looks before it begins
   CompactionThread compaction_;
 };
 

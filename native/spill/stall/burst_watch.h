@@ -29,7 +29,7 @@ class BurstWatch {
     std::uint64_t reads = 0;
     double share_used = 0;
     std::uint64_t pauses = 0;  // of writers that were slowed: the rate is this library's then, and tells nothing
-    // Of appends to the spill store, which one thread at a time makes, for the drive: the rate is the drive's then.
+    // How long appends to the spill store waited for the drive, whose rate it was then. One thread at a time appends.
     std::chrono::microseconds waited{0};
   };
   // `route`: of writes since the last call. True: they come at half the rate or more that they came at before the
