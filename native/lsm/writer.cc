@@ -8,10 +8,19 @@
 namespace spillway::lsm {
 namespace {
 
-constexpr double kLogChunkBytes = 1.0 * 1048576;  // written back when as many have gathered
-constexpr double kAlmost = 1e-6;                  // puts: what rounding may leave
+constexpr double kAlmost = 1e-6;          // puts: what rounding may leave
+constexpr double kMemtableAlmost = 1e-3;  // share of a memtable, and at most a put, that it may miss when it is full
+constexpr double kGenerations = 8;        // of the spill store, if nothing else is asked for
 
 }  // namespace
+
+double spill_chunk_bytes(const SpillPolicy& spill, std::uint32_t grain) {
+  return std::clamp(spill.capacity_bytes / kGenerations, kLogChunkBytes / grain, kLogChunkBytes);
+}
+
+double least_spill_bytes(double chunk_bytes, const LoadSpec& load) {
+  return 2 * std::max(chunk_bytes, load.key_bytes + load.value_bytes);
+}
 
 Writer::Writer(const Spec& spec, const KeySpace& keys, DriveFiles& files, Agenda& agenda, Processor& processor,
                Background& background, Figures& figures)
@@ -24,9 +33,14 @@ Writer::Writer(const Spec& spec, const KeySpace& keys, DriveFiles& files, Agenda
       figures_(figures),
       entry_(entry_bytes(spec)),
       memtable_puts_(memtable_puts(spec)) {
-  log_.most_pending_bytes = std::max(kLogChunkBytes, spec.host.log_dirty_bytes);
+  const auto page = static_cast<double>(files.page_bytes());
+  log_.chunk_bytes = std::max(page, kLogChunkBytes);
+  log_.most_pending_bytes = std::max(log_.chunk_bytes, spec.host.log_dirty_bytes);
   for (Owner owner = 0; owner < kLogRequests; ++owner) log_.free.push_back(owner);
-  spill_log_.most_pending_bytes = kLogChunkBytes;
+  spill_log_.chunk_bytes = std::max(page, spill_chunk_bytes(spec.spill, spec.grain));
+  spill_log_.most_pending_bytes = spill_log_.chunk_bytes;
+  generation_bytes_ =
+      spec.spill.generation_bytes > 0 ? spec.spill.generation_bytes : spec.spill.capacity_bytes / kGenerations;
   spill_log_.free = {kSpillOwner};
 }
 
@@ -46,7 +60,7 @@ double Writer::spilled_bytes() const {
 }
 
 bool Writer::diverts() const {
-  return (stall_.stopped || stall_.delayed) && spilled_bytes() + kLogChunkBytes < spec_.spill.capacity_bytes;
+  return (stall_.stopped || stall_.delayed) && spilled_bytes() + spill_log_.chunk_bytes < spec_.spill.capacity_bytes;
 }
 
 double Writer::rate() const {
@@ -95,6 +109,8 @@ void Writer::plan(Nanos now) {
   double puts = spec_.load.operations - operations_;
   if (diverting_) {
     puts = std::min(puts, until_log_acts(spill_log_) / entry_.log);
+    const double until_generation_ends = generation_bytes_ / entry_.log - open_.puts;
+    if (until_generation_ends > 0) puts = std::min(puts, until_generation_ends);
   } else {
     puts = std::min(puts, memtable_puts_ - puts_);
     if (spec_.tree.wal) puts = std::min(puts, until_log_acts(log_) / entry_.log);
@@ -130,28 +146,51 @@ void Writer::set_stall(Nanos now, const StallState& stall) {
 
 // Until a request may be sent, or until the writer must wait for one.
 double Writer::until_log_acts(const Log& log) const {
-  return (log.free.empty() ? log.most_pending_bytes : kLogChunkBytes) - log.pending_bytes;
+  return (log.free.empty() ? log.most_pending_bytes : log.chunk_bytes) - log.pending_bytes;
 }
 
-// Sends what has gathered, by the megabyte.
+// Sends a chunk, or less if no more has gathered. REQUIRES: something is pending, and a request may be sent
+bool Writer::send(Nanos now, Log& log, fs::ExtentList& place) {
+  const std::uint64_t pages = files_.pages_for(std::min(log.pending_bytes, log.chunk_bytes));
+  const std::uint64_t before = place.pages();
+  if (!files_.append(place, pages)) return false;
+  const Owner owner = log.free.back();
+  log.free.pop_back();
+  const bool spills = owner == kSpillOwner;
+  files_.write(now, place.slice(before, pages), spills ? device::Cause::spill : device::Cause::wal, owner);
+  const auto bytes = static_cast<double>(pages * files_.page_bytes());
+  (spills ? figures_.spilled_bytes : figures_.wal_bytes) += bytes;
+  log.pending_bytes = std::max(0.0, log.pending_bytes - bytes);
+  return true;
+}
+
+// Sends what has gathered, by the chunk, or as much as a whole entry more would make it. At least a page.
 bool Writer::write_log(Nanos now, Log& log, fs::ExtentList& place) {
-  while (!log.free.empty() && log.pending_bytes >= kLogChunkBytes - entry_.log) {
-    const std::uint64_t pages = files_.pages_for(std::min(log.pending_bytes, kLogChunkBytes));
-    const std::uint64_t before = place.pages();
-    if (!files_.append(place, pages)) return false;
-    const Owner owner = log.free.back();
-    log.free.pop_back();
-    const bool spills = owner == kSpillOwner;
-    files_.write(now, place.slice(before, pages), spills ? device::Cause::spill : device::Cause::wal, owner);
-    const auto bytes = static_cast<double>(pages * files_.page_bytes());
-    (spills ? figures_.spilled_bytes : figures_.wal_bytes) += bytes;
-    log.pending_bytes = std::max(0.0, log.pending_bytes - bytes);
+  const double enough = std::max(static_cast<double>(files_.page_bytes()), log.chunk_bytes - entry_.log);
+  while (!log.free.empty() && log.pending_bytes >= enough) {
+    if (!send(now, log, place)) return false;
   }
   return true;
 }
 
 bool Writer::write_logs(Nanos now) {
-  return write_log(now, log_, log_place_) && write_log(now, spill_log_, open_.place);
+  return write_log(now, log_, log_place_) && write_log(now, spill_log_, open_.place) && end_full_generation(now);
+}
+
+bool Writer::end_full_generation(Nanos now) {
+  return !diverting_ || open_.puts * entry_.log < generation_bytes_ || end_generation(now);
+}
+
+// All of a generation is written before it ends. While a request is in flight, it goes on unless nothing but what
+// rounding has left waits, which the next one writes.
+bool Writer::end_generation(Nanos now) {
+  const bool written = open_.place.pages() > 0 && spill_log_.pending_bytes < static_cast<double>(files_.page_bytes());
+  if (!written) {
+    if (spill_log_.free.empty()) return true;
+    if (!send(now, spill_log_, open_.place)) return false;
+  }
+  generations_.push_back(std::exchange(open_, {}));
+  return true;
 }
 
 bool Writer::end_memtable() {
@@ -175,10 +214,7 @@ bool Writer::timer(Nanos now, std::uint64_t id) {
   advance(now);
   bool changed = false;
   drive_is_full_ = drive_is_full_ || !write_logs(now);
-  const double generation =
-      spec_.spill.generation_bytes > 0 ? spec_.spill.generation_bytes : spec_.spill.capacity_bytes / 8;
-  if (diverting_ && open_.puts * entry_.log >= generation) generations_.push_back(std::exchange(open_, {}));
-  if (puts_ >= memtable_puts_ - 1) changed = end_memtable();
+  if (puts_ >= memtable_puts_ - std::min(1.0, kMemtableAlmost * memtable_puts_)) changed = end_memtable();
   if (operations_ >= spec_.load.operations - kAlmost) {
     finished_ = true;
     changed = true;
@@ -202,13 +238,11 @@ void Writer::roll_back(Nanos now, const StallState& stall, bool all) {
   if (!all && !has_room) return;
   if (generations_.empty()) {
     if (spill_log_.free.empty() || (diverting_ && !finished_)) return;
-    drive_is_full_ = drive_is_full_ || !files_.append(open_.place, files_.pages_for(spill_log_.pending_bytes));
-    spill_log_.pending_bytes = 0;
-    generations_.push_back(std::exchange(open_, {}));
+    drive_is_full_ = drive_is_full_ || !end_generation(now);
+    if (generations_.empty()) return;
   }
   Generation oldest = std::move(generations_.front());
   generations_.pop_front();
-  if (oldest.place.pages() == 0) return;
   background_.roll_back(now, std::move(oldest.place), oldest.puts);
 }
 

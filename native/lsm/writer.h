@@ -13,6 +13,13 @@
 
 namespace spillway::lsm {
 
+inline constexpr double kLogChunkBytes = 1.0 * 1048576;  // of a log, written back when as many have gathered
+
+// What the spill store's log is written by: a log's chunk, or less where a coarse grain has made the store small.
+double spill_chunk_bytes(const SpillPolicy& spill, std::uint32_t grain);
+// A smaller spill store would never take a write: one chunk gathers while another one is written, and a pair must fit.
+double least_spill_bytes(double chunk_bytes, const LoadSpec& load);
+
 class Writer {
  public:
   Writer(const Spec& spec, const KeySpace& keys, DriveFiles& files, Agenda& agenda, Processor& processor,
@@ -44,6 +51,7 @@ class Writer {
   struct Log {
     double pending_bytes = 0;
     std::vector<Owner> free;  // for further writes
+    double chunk_bytes = 0;   // of a request
     double most_pending_bytes = 0;
     bool full() const { return free.empty() && pending_bytes >= most_pending_bytes - kAlmostBytes; }
     static constexpr double kAlmostBytes = 1e-6;  // what rounding may leave
@@ -56,8 +64,12 @@ class Writer {
   double spilled_bytes() const;
   double put_ns() const;
   double until_log_acts(const Log& log) const;  // bytes
+  // False: the drive is full.
+  bool send(Nanos now, Log& log, fs::ExtentList& place);
   bool write_log(Nanos now, Log& log, fs::ExtentList& place);
   bool write_logs(Nanos now);
+  bool end_full_generation(Nanos now);
+  bool end_generation(Nanos now);
   bool end_memtable();
   void count_wait(Nanos now);
 
@@ -77,7 +89,8 @@ class Writer {
   fs::ExtentList log_place_;
   Log log_;
   Log spill_log_;
-  Generation open_;  // the generation that is written
+  double generation_bytes_ = 0;  // from which on one ends
+  Generation open_;              // the generation that is written
   std::deque<Generation> generations_;
   double rate_ = 0;
   double load_ = 0;  // of the processor

@@ -62,6 +62,18 @@ TEST_F(BurstWatchTest, WhatIsPacedTellsNothing) {
   EXPECT_TRUE(watch_.is_over());
 }
 
+// Nor is one that falls because writers wait for a rollback of a full store, for longer than a window.
+TEST_F(BurstWatchTest, WhileWritersWaitForARollbackNothingIsOver) {
+  steps(10, Route::main, 40000);
+  steps(10, Route::spill, 90000);
+  at_.waits_for_rollback = true;
+  steps(20, Route::spill, 0);
+  EXPECT_FALSE(watch_.is_over());
+  at_.waits_for_rollback = false;
+  steps(5, Route::spill, 0);
+  EXPECT_TRUE(watch_.is_over());
+}
+
 // Nor is one that falls because writers wait for the drive; and what is over is not on again because few writes wait.
 TEST_F(BurstWatchTest, WhatTheDriveLimitsTellsNothing) {
   steps(10, Route::main, 40000);

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <rocksdb/write_batch.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <set>
@@ -202,6 +204,30 @@ TEST(CommitQueue, AWaitingRunAloneUnlessHeldIsRefusedWhenItIsHeld) {
   gives_way.join();
   commits.join();
   EXPECT_TRUE(later.commit.status.ok());
+}
+
+// Writers of small and of large commits, in a closed loop, where a group is for one of them: each gets as many.
+TEST(CommitQueue, WritersTakeTurns) {
+  constexpr std::size_t kWriters = 8;
+  CommitQueue queue([](std::span<Commit*> group) {
+    EXPECT_EQ(group.size(), 1U);
+    for (Commit* one : group) one->status = Status();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  queue.limit_groups(1);
+  std::atomic<int> left{800};
+  std::array<int, kWriters> committed{};
+  std::vector<std::thread> writers;
+  for (std::size_t w = 0; w < kWriters; ++w) {
+    writers.emplace_back([&, w] {
+      Sized one(w % 2 == 0 ? 10 : 100'000);
+      one.commit.batch = &one.batch;
+      for (; left-- > 0; ++committed[w]) queue.run(one.commit);
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  const auto [least, most] = std::minmax_element(committed.begin(), committed.end());
+  EXPECT_LT(*most - *least, 40) << "of 100 each";
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Writers that would fill the store are slowed to what comes back, and do not meet a full one.
 #include <gtest/gtest.h>
 #include <rocksdb/listener.h>
+#include <rocksdb/write_batch.h>
 
 #include <atomic>
 #include <memory>
@@ -89,6 +90,37 @@ TEST_F(SpillPacing, ASustainedLoadDoesNotMeetAFullStore) {
   std::string value;
   ASSERT_TRUE(db_->Get({}, "0key0", &value).ok());
   EXPECT_EQ(value, std::string(4096, 'a'));
+}
+
+// With small values, the index is full before the store is.
+TEST_F(SpillPacing, AnIndexThatFillsFirstIsNotMetFullEither) {
+  spill_.index_bytes = 8 << 20;  // some 80,000 keys
+  open(RollbackPolicy::adaptive);
+  for (int i = 0; i < 400'000; ++i) {
+    const Status status = db_->Put({}, "key" + std::to_string(i), "value");
+    ASSERT_TRUE(status.ok()) << status.ToString();
+  }
+  const SpillStatistics seen = db_->GetSpillStatistics();
+  EXPECT_GT(seen.waits_pacing, 0U);
+  EXPECT_LT(seen.waits_rollback, seen.waits_pacing / 20) << "writers met a full index";
+  EXPECT_EQ(seen.main_writes, 0U);
+  EXPECT_LT(seen.index_bytes, spill_.index_bytes);
+}
+
+// Each batch is a quarter of a generation.
+TEST_F(SpillPacing, LargeBatchesAreSlowedToWhatComesBack) {
+  open(RollbackPolicy::adaptive);
+  const std::string value(4096, 'v');
+  for (int i = 0; i < 512; ++i) {
+    rocksdb::WriteBatch batch;
+    for (int k = 0; k < 64; ++k) ASSERT_TRUE(batch.Put(std::to_string(i * 64 + k), value).ok());
+    const Status status = db_->Write({}, &batch);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+  }
+  const SpillStatistics seen = db_->GetSpillStatistics();
+  EXPECT_GT(seen.waits_pacing, 0U);
+  EXPECT_LT(seen.waits_rollback, 8U) << "writers met a full store";
+  EXPECT_EQ(seen.main_writes, 0U);
 }
 
 // Then the store fills, and writes go to RocksDB.

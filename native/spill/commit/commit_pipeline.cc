@@ -11,6 +11,7 @@ namespace spillway::spill {
 namespace {
 
 using rocksdb::Status;
+using Clock = std::chrono::steady_clock;
 
 // Announces the keys of a batch. Returns whether the batch deletes ranges; their keys are not known.
 bool announce(const rocksdb::WriteBatch& batch, KeyFence::DivertedKeys& keys) {
@@ -35,16 +36,18 @@ void CommitPipeline::Backpressure::increase() {
 }
 
 void CommitPipeline::pause(std::span<Commit*> group) {
-  const std::chrono::microseconds held_back(pause_us_.load(std::memory_order_relaxed));
-  const std::chrono::nanoseconds paced = env_.pace(group);
-  const auto pause = held_back + paced;
+  const std::chrono::microseconds asked_for(pause_us_.load(std::memory_order_relaxed));
+  const auto held_back = std::min<std::chrono::nanoseconds>(asked_for, kLongestPause);
+  const std::chrono::nanoseconds slowed = env_.pace(group);
+  queue_.limit_groups(env_.most_group_bytes());
+  const auto pause = std::max(held_back, slowed);  // one pause serves both
   if (pause.count() == 0) return;
+  const auto began = Clock::now();
   std::this_thread::sleep_for(pause);
-  for (Commit* one : group) {
-    one->waited += held_back;
-    one->paced += paced;
-  }
-  queue_.add_wait(pause, group);
+  const bool is_paced = slowed >= held_back;
+  const auto took = Clock::now() - began;
+  for (Commit* one : group) (is_paced ? one->paced : one->waited) += took;
+  queue_.add_wait({.time = took, .is_pacing = is_paced}, group);
 }
 
 void CommitPipeline::lead(std::span<Commit*> group) {
@@ -60,6 +63,7 @@ void CommitPipeline::commit_group(std::span<Commit*> group) {
   KeyFence::DivertedKeys keys(fence_);
   bool closes = false;
   for (const Commit* one : group) closes = announce(*one->batch, keys) || closes;
+  const auto began = Clock::now();
   // While nothing is live, a write to RocksDB announces its keys only if it saw this group. All others have to leave
   // first.
   if (closes || !env_.has_live()) {
@@ -67,9 +71,19 @@ void CommitPipeline::commit_group(std::span<Commit*> group) {
     if (!closes) gate_.open();
   }
   keys.wait_for_main();
+  std::chrono::nanoseconds waited = Clock::now() - began;
+  if (waited < kLongCommit) waited = {};
+  for (Commit* one : group) one->waited += waited;
   steps::reached("spill.commit.announced");
-  commit_announced(group);
+  waited += commit_announced(group);
   if (closes) gate_.open();
+  const std::chrono::nanoseconds took = Clock::now() - began;
+  const bool syncs = std::ranges::any_of(group, [](const Commit* one) { return one->sync; });
+  if (took > waited + kLongCommit) {
+    queue_.add_wait({.time = took, .of_syncs = syncs ? took - waited : std::chrono::nanoseconds{0}}, group);
+  } else if (waited.count() > 0) {
+    queue_.add_wait({.time = waited}, group);
+  }
 }
 
 std::vector<PreparedCommit> CommitPipeline::prepare(std::span<Commit*> group) {
@@ -92,21 +106,27 @@ std::vector<PreparedCommit> CommitPipeline::prepare(std::span<Commit*> group) {
   return prepared;
 }
 
-void CommitPipeline::commit_announced(std::span<Commit*> group) {
+std::chrono::nanoseconds CommitPipeline::commit_announced(std::span<Commit*> group) {
   std::vector<PreparedCommit> prepared = prepare(group);
-  if (prepared.empty()) return;
+  if (prepared.empty()) return {};
   const bool sync = std::ranges::any_of(prepared, [](const PreparedCommit& one) { return one.commit->sync; });
   const auto before = prepared.front().commit->waited;
+  const auto began = Clock::now();
   const Status status = env_.append(prepared, sync);
-  if (const auto waited = prepared.front().commit->waited - before; waited.count() > 0) {
-    // Commits that were refused, and those behind the group, have waited with it.
-    std::vector<Commit*> counted;
-    counted.reserve(prepared.size());
-    for (const PreparedCommit& one : prepared) counted.push_back(one.commit);
-    queue_.add_wait(waited, counted);
+  const std::chrono::nanoseconds took = Clock::now() - began;
+  const auto by_drive = prepared.front().commit->waited - before;
+  const bool is_long = took > by_drive + kLongCommit;
+  for (Commit* one : group) {
+    const bool is_refused = std::ranges::none_of(prepared, [&](const auto& taken) { return taken.commit == one; });
+    if (is_refused) one->waited += by_drive;
+    if (is_long && !one->sync) one->waited += took - by_drive;
   }
-  if (status.ok()) return env_.apply(prepared);
-  for (const PreparedCommit& one : prepared) one.commit->status = status;
+  if (status.ok()) {
+    env_.apply(prepared);
+  } else {
+    for (const PreparedCommit& one : prepared) one.commit->status = status;
+  }
+  return is_long && !sync ? took : by_drive;
 }
 
 }  // namespace spillway::spill

@@ -42,11 +42,14 @@ class CommitEnv {
   virtual bool has_live() const = 0;
   // How long a group is to wait so that the store does not fill.
   virtual std::chrono::nanoseconds pace(std::span<Commit* const> group) REQUIRES(in_commit_queue) = 0;
+  // Groups of more would be slowed for long.
+  virtual std::uint64_t most_group_bytes() const { return CommitQueue::kGroupBytes; }
   // Busy: the store does not accept the commit when its group has `group_bytes` with it.
   virtual rocksdb::Status admit(const Commit& commit, std::uint64_t group_bytes) REQUIRES(in_commit_queue) = 0;
   // Not OK: the commit is refused and gets no place in the order. Busy: only RocksDB can take it.
   virtual rocksdb::Status prepare(Commit& commit, PreparedCommit* prepared) REQUIRES(in_commit_queue) = 0;
   // Appends all of the group or none, in this order; durable if `sync`. Busy: nothing was appended. TryAgain: in doubt.
+  // Adds to each Commit::waited how long the store has waited for the drive, but for the sync.
   virtual rocksdb::Status append(std::span<PreparedCommit> group, bool sync) REQUIRES(in_commit_queue) = 0;
   // Makes the group's entries visible to reads.
   virtual void apply(std::span<const PreparedCommit> group) REQUIRES(in_commit_queue) = 0;
@@ -67,7 +70,7 @@ class CommitPipeline {
   const Gate& gate() const { return gate_; }
   KeyFence& fence() { return fence_; }
 
-  // Backpressure: while an object exists, the leader pauses before each group.
+  // Backpressure: while an object exists, the leader pauses before each group, for kLongestPause at most.
   class Backpressure {
    public:
     explicit Backpressure(CommitPipeline& pipeline) : pause_us_(pipeline.pause_us_) {}
@@ -83,10 +86,14 @@ class CommitPipeline {
   };
 
  private:
+  // What many calls ask for together, and for a call that does not get on. Source: WritePacer::kLongest
+  static constexpr std::chrono::milliseconds kLongestPause{8};
+
   void lead(std::span<Commit*> group) REQUIRES(in_commit_queue);
   void pause(std::span<Commit*> group) REQUIRES(in_commit_queue);
   void commit_group(std::span<Commit*> group) REQUIRES(in_commit_queue);
-  void commit_announced(std::span<Commit*> group) REQUIRES(in_commit_queue);
+  // Returns how long the group has waited for the drive, but for a sync.
+  std::chrono::nanoseconds commit_announced(std::span<Commit*> group) REQUIRES(in_commit_queue);
   std::vector<PreparedCommit> prepare(std::span<Commit*> group) REQUIRES(in_commit_queue);
 
   Gate gate_;  // first: it is aligned to cache lines

@@ -27,7 +27,7 @@ std::size_t CommitQueue::group_size() const {
   for (const Waiter* one : waiters_) {
     if (one->commit == nullptr) break;
     bytes += one->commit->batch->GetDataSize();
-    if (count > 0 && bytes > kGroupBytes) break;
+    if (count > 0 && bytes > most_bytes_.load(std::memory_order_relaxed)) break;
     ++count;
   }
   return count;
@@ -41,6 +41,7 @@ void CommitQueue::run(Commit& commit) {
   wait_for_turn(waiter);
   if (waiter.done) {
     commit.waited += waiter.waited;
+    commit.paced += waiter.paced;
     return;
   }
   std::vector<Commit*> group;
@@ -50,6 +51,7 @@ void CommitQueue::run(Commit& commit) {
   commit_group_(group);
   lock.lock();
   commit.waited += waiter.waited;
+  commit.paced += waiter.paced;
   for (std::size_t i = 0; i < count; ++i) {
     Waiter* const one = waiters_.front();
     waiters_.pop_front();
@@ -61,12 +63,18 @@ void CommitQueue::run(Commit& commit) {
 
 // REQUIRES: the waiter is at the front of the queue.
 void CommitQueue::run_in_turn(Waiter& waiter, const std::function<void()>& alone) {
+  const auto began = Clock::now();
   alone();
+  const auto took = Clock::now() - began;
   const MutexLock lock(mutex_);
   assert(waiters_.front() == &waiter);
   (void)waiter;
   waiters_.pop_front();
-  if (is_held_) release();
+  if (is_held_) {
+    release();
+  } else if (took > kLongCommit) {
+    add_to_waiters({.time = took}, {});
+  }
   wake_next();
 }
 
@@ -78,7 +86,7 @@ std::chrono::nanoseconds CommitQueue::run_alone(const std::function<void()>& alo
     wait_for_turn(waiter);
   }
   run_in_turn(waiter, alone);
-  return waiter.waited;
+  return waiter.waited + waiter.paced;
 }
 
 void CommitQueue::run_held(const std::function<void()>& prepare, const std::function<void()>& held) {
@@ -88,10 +96,11 @@ void CommitQueue::run_held(const std::function<void()>& prepare, const std::func
     MutexLock lock(mutex_);
     wait_for_turn(waiter);
   }
+  const auto since = Clock::now();
   prepare();
   {
     const MutexLock lock(mutex_);
-    hold();
+    hold(since);
   }
   run_in_turn(waiter, held);
 }
@@ -111,9 +120,9 @@ bool CommitQueue::run_alone_unless_held(const std::function<void()>& alone) {
 }
 
 // Sends away waiters that return while the queue is held.
-void CommitQueue::hold() {
+void CommitQueue::hold(Clock::time_point since) {
   is_held_ = true;
-  held_since_ = Clock::now();
+  held_since_ = since;
   for (Waiter* one : waiters_) {
     if (!one->gives_way) continue;
     one->done = true;
@@ -122,14 +131,21 @@ void CommitQueue::hold() {
   std::erase_if(waiters_, [](const Waiter* one) { return one->gives_way; });
 }
 
-void CommitQueue::add_wait(std::chrono::nanoseconds waited, std::span<Commit* const> except) {
-  const auto now = Clock::now();
+void CommitQueue::add_wait(const HoldUp& holdup, std::span<Commit* const> except) {
   const MutexLock lock(mutex_);
+  add_to_waiters(holdup, except);
+}
+
+void CommitQueue::add_to_waiters(const HoldUp& holdup, std::span<Commit* const> except) {
+  const auto now = Clock::now();
   for (Waiter* one : waiters_) {
     if (one->commit != nullptr && std::ranges::find(except, one->commit) != except.end()) continue;
+    const bool syncs = one->commit != nullptr && one->commit->sync;
+    const Clock::duration time = syncs ? holdup.time - holdup.of_syncs : holdup.time;
     // Without a time of arrival it was first, and was there all the time.
-    const bool came_later = one->arrived > now - waited;
-    one->waited += came_later ? std::max(now - one->arrived, Clock::duration{0}) : waited;
+    const bool came_later = one->arrived > now - time;
+    auto& total = holdup.is_pacing ? one->paced : one->waited;
+    total += came_later ? std::max(now - one->arrived, Clock::duration{0}) : time;
   }
 }
 

@@ -53,7 +53,10 @@ void OrderingNotes::on_commit(bool sync, std::uint64_t main_sequence) {
   unsynced_main_sequence_ = sync ? 0 : std::max(unsynced_main_sequence_, main_sequence);
 }
 
+// What is to be made durable while commits wait is little after the first two lines: what came during the second sync.
 void OrderingNotes::hold_commits(const std::function<void()>& held) {
+  add_concurrently(/*in_flush=*/false).PermitUncheckedError();
+  writer_.sync_concurrently().PermitUncheckedError();
   const auto prepare = [&]() REQUIRES(in_commit_queue) {
     if (!append_durably().ok()) writer_.sync().PermitUncheckedError();  // a failed store takes no note
   };

@@ -1,5 +1,6 @@
 #include "spill/commit/spill_committer.h"
 
+#include <algorithm>
 #include <cassert>
 #include <string_view>
 #include <utility>
@@ -19,6 +20,10 @@ using rocksdb::WriteBatch;
 
 // Space that every commit leaves free for a note and for the generation that the note may begin.
 constexpr std::uint64_t kNoteRoom = 4096;
+
+// Of the index, at least so much goes into a generation, however small its share is. Source: guess, a file of 10,000
+// keys
+constexpr std::uint64_t kLeastIndexShare = std::uint64_t{1} << 20;
 
 std::string_view view(const Slice& slice) { return {slice.data(), slice.size()}; }
 
@@ -100,12 +105,28 @@ Sequence add_entries_of(const WriteBatch& batch, std::uint64_t offset, Sequence 
 
 // Without rollbacks no space is released, so a pause would not help.
 std::chrono::nanoseconds SpillCommitter::pace(std::span<Commit* const> group) {
+  paced_ = {};
   if (pacer_.is_idle(usage_.room()) || context_.options.rollback == RollbackPolicy::off || !context_.may_bring_back())
     return {};
   std::uint64_t bytes = 0;
-  for (const Commit* one : group) bytes += one->batch->GetDataSize();
+  std::uint64_t operations = 0;
+  for (const Commit* one : group) {
+    bytes += one->batch->GetDataSize();
+    operations += one->batch->Count();
+  }
   // The store may have become empty since the last commit.
-  return pacer_.pause(usage_.room_now(), bytes, WritePacer::Clock::now());
+  const double share = usage_.share_of(bytes, operations);
+  const auto pause = pacer_.pause(usage_.room_now(), bytes, share, WritePacer::Clock::now());
+  const Commit& first = *group.front();
+  // What is refused waits for a rollback, and not here as well.
+  const bool is_refused = !usage_.has_room(first.batch->GetDataSize() + kNoteRoom, first.must_divert);
+  if (!is_refused) paced_ = pause;
+  return paced_;
+}
+
+// A pause is for all of a group, so one of many writers is not to be long either.
+std::uint64_t SpillCommitter::most_group_bytes() const {
+  return std::min(pacer_.most_group_bytes(), CommitQueue::kGroupBytes);
 }
 
 Status SpillCommitter::admit(const Commit& commit, std::uint64_t group_bytes) {
@@ -173,7 +194,10 @@ Status SpillCommitter::prepare(Commit& commit, PreparedCommit* prepared) {
   prepared->main_sequence = context_.main.latest_sequence();
   if (context_.main.has_unlogged()) {
     // Otherwise recovery would miss those writes in RocksDB's log and drop this record, which follows them, with them.
+    const auto began = WritePacer::Clock::now();
     if (status = context_.main.make_durable(); !status.ok()) return status;
+    const auto took = WritePacer::Clock::now() - began;
+    if (took > kLongCommit && !commit.sync) commit.waited += took;
   }
   const std::uint64_t main_durable = context_.main.durable_up_to();
   writer_.take_sequences(prepared->batch->Count());
@@ -222,6 +246,7 @@ Status SpillCommitter::append(std::span<PreparedCommit> group, bool sync) {
   for (const PreparedCommit& one : group) records.emplace_back(one.record);
   std::vector<std::uint64_t> offsets(group.size());
   const auto before = context_.store.append_wait();
+  context_.store.note_paced(paced_);
   status = writer_.append(records, offsets);
   for (PreparedCommit& one : group) one.commit->waited += context_.store.append_wait() - before;
   for (std::size_t i = 0; i < group.size(); ++i) group[i].offset = offsets[i];
@@ -245,7 +270,17 @@ void SpillCommitter::apply(std::span<const PreparedCommit> group) {
   }
   steps::reached("spill.commit.added");
   context_.live.show({active.id(), writer_.next_sequence() - 1});
-  if (active.user_bytes() >= context_.options.generation_bytes) writer_.seal();
+  if (is_full_size(active)) writer_.seal();
+}
+
+// It takes of the index no larger share than of the store: what comes back frees as much of either.
+bool SpillCommitter::is_full_size(const Generation& generation) const {
+  const auto share = static_cast<double>(context_.options.generation_bytes) /
+                     static_cast<double>(std::max<std::uint64_t>(context_.store.capacity_bytes(), 1));
+  const double of_index = share * static_cast<double>(context_.options.index_bytes);
+  const double most = std::max(of_index, static_cast<double>(kLeastIndexShare));
+  return generation.user_bytes() >= context_.options.generation_bytes ||
+         static_cast<double>(generation.memory_bytes()) >= most;
 }
 
 }  // namespace spillway::spill

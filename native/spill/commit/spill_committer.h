@@ -34,6 +34,7 @@ class SpillCommitter final : public CommitEnv {
 
   bool has_live() const override { return context_.live.has_any(std::memory_order_seq_cst); }
   std::chrono::nanoseconds pace(std::span<Commit* const> group) override REQUIRES(in_commit_queue);
+  std::uint64_t most_group_bytes() const override;
   rocksdb::Status admit(const Commit& commit, std::uint64_t group_bytes) override REQUIRES(in_commit_queue);
   rocksdb::Status prepare(Commit& commit, PreparedCommit* prepared) override REQUIRES(in_commit_queue);
   rocksdb::Status append(std::span<PreparedCommit> group, bool sync) override REQUIRES(in_commit_queue);
@@ -46,6 +47,7 @@ class SpillCommitter final : public CommitEnv {
   rocksdb::Status newest_value(std::uint32_t family, const rocksdb::Slice& key, std::optional<std::string>* value);
   rocksdb::Status resolve(PreparedCommit* prepared);
   rocksdb::Status refuse(Commit& commit, const rocksdb::Status& status) REQUIRES(in_commit_queue);
+  bool is_full_size(const Generation& generation) const;
 
   const CommitContext& context_;
   const StoreUsage& usage_;
@@ -53,6 +55,7 @@ class SpillCommitter final : public CommitEnv {
   SpillWriter& writer_;
   OrderingNotes& notes_;
   const ValueReader values_;
+  std::chrono::nanoseconds paced_ GUARDED_BY(in_commit_queue){0};  // the present group
 };
 
 }  // namespace spillway::spill

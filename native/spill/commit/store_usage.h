@@ -20,7 +20,7 @@ class StoreUsage {
 
   // The larger of two shares: of the store's capacity and of the index's memory. 1: full. What is kept for a run does
   // not count.
-  double share_used() const { return share_used(0, 0, 0); }
+  double share_used() const { return share_used(0, live_.memory_bytes(), 0); }
   // Whether `bytes` more fit. A reserve is kept for writes that cannot go to RocksDB.
   bool has_room(std::uint64_t bytes, bool may_use_reserve) const;
   // Room for writes that can go to RocksDB, as shares of the store's capacity or of the index's memory.
@@ -29,6 +29,8 @@ class StoreUsage {
   StoreRoom room() const {
     return {free_share_.load(std::memory_order_relaxed), returning_.load(std::memory_order_relaxed)};
   }
+  // The share that a group takes of the one of the two of which less is free.
+  double share_of(std::uint64_t bytes, std::uint64_t operations) const;
   // Most bytes that the sorted files of a run may have, if a share of the capacity is left to writers. No limit where
   // they are not on the store's drive.
   std::uint64_t room_for_run(double left_to_writers) const;
@@ -39,7 +41,9 @@ class StoreUsage {
   void set_returning(double share) { returning_.store(share, std::memory_order_relaxed); }
 
  private:
-  double share_used(std::uint64_t more_bytes, std::uint64_t more_memory, std::uint64_t kept) const;
+  double share_used(std::uint64_t more_bytes, std::uint64_t memory, std::uint64_t kept) const;
+  double share_of_store(std::uint64_t more_bytes, std::uint64_t kept) const;
+  double share_of_index(std::uint64_t memory) const;
   // Size of the sorted files of the largest generation, if the newest one had `more_bytes` more.
   std::uint64_t room_for_sorted(std::uint64_t more_bytes) const;
 

@@ -35,7 +35,7 @@ SpillStatistics DbImpl::GetSpillStatistics() const {
     s.live_entries += one->entries();
     s.live_bytes += one->user_bytes();
   }
-  s.index_bytes = live_.memory_bytes() + live_.held_memory_bytes();
+  s.index_bytes = live_.all_memory_bytes();
   s.store_used_bytes = live_.store().used_bytes();
   s.held_bytes = live_.store().held_bytes();
   s.store_capacity_bytes = live_.store().capacity_bytes();

@@ -205,6 +205,10 @@ Status check(const SpillOptions& options) {
   if (options.store == nullptr && options.capacity_bytes < options.generation_bytes) {
     return Status::InvalidArgument("SpillOptions::capacity_bytes must be at least generation_bytes");
   }
+  if (options.store != nullptr && options.store->capacity_bytes() == 0) {
+    return Status::InvalidArgument("SpillOptions::store has a capacity of 0");
+  }
+  if (options.index_bytes == 0) return Status::InvalidArgument("SpillOptions::index_bytes must not be 0");
   if (options.poll_ms == 0) return Status::InvalidArgument("SpillOptions::poll_ms must be positive");
   return {};
 }

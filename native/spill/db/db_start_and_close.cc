@@ -60,8 +60,10 @@ DbImpl::~DbImpl() {
 BurstWatch::Activity DbImpl::write_activity() const {
   const Counts& counts = telemetry_.counts;
   return {counts.diverted_writes.load(std::memory_order_relaxed) + counts.main_writes.load(std::memory_order_relaxed),
-          counts.reads_with_live.load(std::memory_order_relaxed), commits_.usage.share_used(),
+          counts.reads_with_live.load(std::memory_order_relaxed),
+          commits_.usage.share_used(),
           counts.waits_pacing.load(std::memory_order_relaxed),
+          counts.waiting_for_rollback.load(std::memory_order_relaxed) > 0,
           std::chrono::duration_cast<std::chrono::microseconds>(live_.store().append_wait())};
 }
 

@@ -64,7 +64,7 @@ void EntryList::add_block(std::size_t least_bytes) {
   last_ = block;
   free_ = first_of(block);
   free_bytes_ = bytes - sizeof(Block);
-  memory_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  memory_.add(bytes);
 }
 
 std::byte* EntryList::allocate(std::size_t bytes) {

@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "spill/live/commit_role.h"
 #include "spill/live/entry.h"
+#include "spill/live/memory_count.h"
 
 namespace spillway::spill {
 
@@ -23,7 +25,8 @@ class EntryList {
     const std::byte* at_ = nullptr;
   };
 
-  EntryList() = default;
+  // `sum`: of the memory of many lists; null: nobody asks for it.
+  explicit EntryList(MemoryCount::Sum sum = nullptr) : memory_(std::move(sum)) {}
   ~EntryList();
   EntryList(const EntryList&) = delete;
   EntryList& operator=(const EntryList&) = delete;
@@ -35,7 +38,7 @@ class EntryList {
 
   // --- By anybody.
   std::uint64_t size() const { return size_.load(std::memory_order_acquire); }
-  std::size_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
+  std::size_t memory_bytes() const { return memory_.bytes(); }
   // Moves the place behind the next entry, which it returns. REQUIRES: that is one of the first size() entries
   const Entry& next(Place* place) const;
 
@@ -46,7 +49,7 @@ class EntryList {
 
   std::atomic<Block*> first_{nullptr};
   std::atomic<std::uint64_t> size_{0};
-  std::atomic<std::size_t> memory_bytes_{0};
+  MemoryCount memory_;
   Block* last_ GUARDED_BY(in_commit_queue) = nullptr;
   std::byte* free_ GUARDED_BY(in_commit_queue) = nullptr;  // in the last block
   std::size_t free_bytes_ GUARDED_BY(in_commit_queue) = 0;

@@ -4,8 +4,12 @@
 
 namespace spillway::spill {
 
-Generation::Generation(GenerationId id, const ColumnFamilies& families, std::function<void(GenerationId)> on_last_use)
-    : id_(id), on_last_use_(std::move(on_last_use)), entries_(families), tombstones_(families) {}
+Generation::Generation(GenerationId id, const ColumnFamilies& families, std::function<void(GenerationId)> on_last_use,
+                       MemoryCount::Sum memory)
+    : id_(id),
+      on_last_use_(std::move(on_last_use)),
+      entries_(families, memory),
+      tombstones_(families, std::move(memory)) {}
 
 Generation::~Generation() {
   if (on_last_use_ && is_dropped_.load(std::memory_order_acquire)) on_last_use_(id_);

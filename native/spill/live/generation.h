@@ -18,6 +18,7 @@
 #include "spill/live/column_families.h"
 #include "spill/live/commit_role.h"
 #include "spill/live/entry.h"
+#include "spill/live/memory_count.h"
 #include "spill/live/range_tombstones.h"
 #include "spill/live/sorted_entries.h"
 #include "spill/store/store.h"
@@ -40,8 +41,10 @@ struct Tally {
 
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
-  // `on_last_use` is called when the last reference to a dropped one is released (the store's release).
-  Generation(GenerationId id, const ColumnFamilies& families, std::function<void(GenerationId)> on_last_use);
+  // `on_last_use` is called when the last reference to a dropped one is released. `memory`: a sum over generations,
+  // which has this one's memory until then.
+  Generation(GenerationId id, const ColumnFamilies& families, std::function<void(GenerationId)> on_last_use,
+             MemoryCount::Sum memory = nullptr);
   ~Generation();
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;

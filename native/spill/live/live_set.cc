@@ -27,6 +27,13 @@ std::uint64_t LiveSet::user_bytes() const {
   return bytes;
 }
 
+std::uint64_t LiveSet::entries() const {
+  const auto generations = this->generations();
+  std::uint64_t entries = 0;
+  for (const auto& one : *generations) entries += one->entries();
+  return entries;
+}
+
 std::uint64_t LiveSet::memory_bytes() const {
   const auto generations = this->generations();
   std::uint64_t bytes = index_.memory_bytes();
@@ -72,7 +79,8 @@ std::optional<View> LiveSet::try_view(const TakeMain& take_main) const {
 
 std::shared_ptr<Generation> LiveSet::make_generation(GenerationId id) const {
   const std::shared_ptr<Store> store = store_;  // it outlives every snapshot
-  return std::make_shared<Generation>(id, families_, [store](GenerationId gone) { store->release(gone); });
+  const auto release = [store, places = places_](GenerationId gone) { places->release(*store, gone); };
+  return std::make_shared<Generation>(id, families_, release, memory_);
 }
 
 void LiveSet::add(const std::shared_ptr<Generation>& generation) {
@@ -95,7 +103,6 @@ void LiveSet::retire(const Generations& brought_back) {
     return std::find(brought_back.begin(), brought_back.end(), one) != brought_back.end();
   });
   publish(std::move(rest));
-  held_.add(brought_back);
 }
 
 void LiveSet::recover(std::shared_ptr<const Generations> generations, Sequence last) {

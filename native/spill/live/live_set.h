@@ -15,8 +15,9 @@
 #include "spill/live/column_families.h"
 #include "spill/live/commit_role.h"
 #include "spill/live/generation.h"
-#include "spill/live/held_generations.h"
 #include "spill/live/key_index.h"
+#include "spill/live/memory_count.h"
+#include "spill/live/unread_places.h"
 #include "spill/store/record.h"
 #include "spill/store/store.h"
 
@@ -39,9 +40,11 @@ class LiveSet {
   bool has_any(std::memory_order order = std::memory_order_acquire) const { return has_any_.load(order); }
   // Bytes of keys and values in all generations.
   std::uint64_t user_bytes() const;
+  std::uint64_t entries() const;  // in all generations
   // Memory of all generations and the index, without generations that only readers hold.
   std::uint64_t memory_bytes() const;
-  std::uint64_t held_memory_bytes() const { return held_.memory_bytes(); }
+  // Of all generations, also those that only readers hold, and the index.
+  std::uint64_t all_memory_bytes() const { return index_.memory_bytes() + memory_->load(std::memory_order_relaxed); }
   Tally tally(std::optional<std::uint32_t> family) const;  // without one: of all
 
   // Every entry up to here is in the index.
@@ -62,8 +65,11 @@ class LiveSet {
   // the two stores may not be of one moment.
   std::optional<View> try_view(const TakeMain& take_main) const;
 
-  // A generation that releases its place in the store with its last reader. It is not live yet.
+  // A generation that releases its place in the store after its last reader. It is not live yet.
   std::shared_ptr<Generation> make_generation(GenerationId id) const;
+  // While places are deferred, they are released only here.
+  void defer_places(bool is_deferred) { places_->set_deferred(is_deferred); }
+  void release_places() { places_->release_all(*store_); }
 
   // --- In the commit queue
   void add(const std::shared_ptr<Generation>& generation) REQUIRES(in_commit_queue);  // the newest
@@ -81,7 +87,8 @@ class LiveSet {
   const std::shared_ptr<Store> store_;  // outlives every generation
   ColumnFamilies families_;
   KeyIndex index_;
-  HeldGenerations held_;
+  const MemoryCount::Sum memory_ = std::make_shared<std::atomic<std::uint64_t>>(0);
+  const std::shared_ptr<UnreadPlaces> places_ = std::make_shared<UnreadPlaces>();
   mutable Mutex mutex_;
   std::shared_ptr<const Generations> generations_ GUARDED_BY(mutex_);
   mutable Mutex newest_mutex_;

@@ -14,7 +14,7 @@ bool covers(const RangeTombstone& tombstone, const rocksdb::Comparator& order, c
 void RangeTombstones::add(RangeTombstone tombstone) {
   const std::size_t bytes = tombstone.begin.size() + tombstone.end.size();
   // It is kept itself, and in the newest ranges it makes at most two more.
-  memory_bytes_.fetch_add(3 * (sizeof(RangeTombstone) + bytes), std::memory_order_relaxed);
+  memory_.add(3 * (sizeof(RangeTombstone) + bytes));
   const ExclusiveLock lock(mutex_);
   newest_.try_emplace(tombstone.column_family, families_.comparator(tombstone.column_family))
       .first->second.add(tombstone.begin, tombstone.end, tombstone.sequence);

@@ -6,11 +6,13 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
 #include "spill/live/column_families.h"
 #include "spill/live/commit_role.h"
+#include "spill/live/memory_count.h"
 #include "spill/live/newest_ranges.h"
 #include "spill/store/store.h"
 
@@ -26,7 +28,9 @@ struct RangeTombstone {
 
 class RangeTombstones {
  public:
-  explicit RangeTombstones(const ColumnFamilies& families) : families_(families) {}
+  // `sum`: as EntryList's.
+  explicit RangeTombstones(const ColumnFamilies& families, MemoryCount::Sum sum = nullptr)
+      : families_(families), memory_(std::move(sum)) {}
 
   void add(RangeTombstone tombstone) REQUIRES(in_commit_queue);
 
@@ -34,7 +38,7 @@ class RangeTombstones {
   std::vector<RangeTombstone> all() const;  // oldest first
   // The sequence of the newest up to `up_to` that covers the key, or 0.
   Sequence covering(std::uint32_t column_family, std::string_view key, Sequence up_to) const;
-  std::uint64_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
+  std::uint64_t memory_bytes() const { return memory_.bytes(); }
 
  private:
   const ColumnFamilies& families_;
@@ -42,7 +46,7 @@ class RangeTombstones {
   std::vector<RangeTombstone> all_ GUARDED_BY(mutex_);
   std::unordered_map<std::uint32_t, NewestRanges> newest_ GUARDED_BY(mutex_);  // by column family
   std::atomic<std::uint64_t> count_{0};
-  std::atomic<std::uint64_t> memory_bytes_{0};
+  MemoryCount memory_;
 };
 
 }  // namespace spillway::spill

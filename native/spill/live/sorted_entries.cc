@@ -6,8 +6,8 @@
 
 namespace spillway::spill {
 
-SortedEntries::SortedEntries(const ColumnFamilies& families)
-    : order_(families), runs_(std::make_shared<const Runs>()) {}
+SortedEntries::SortedEntries(const ColumnFamilies& families, MemoryCount::Sum sum)
+    : order_(families), arrivals_(sum), run_memory_(std::move(sum)), runs_(std::make_shared<const Runs>()) {}
 
 std::shared_ptr<const SortedEntries::Runs> SortedEntries::now() const {
   const MutexLock lock(runs_mutex_);
@@ -47,7 +47,7 @@ std::shared_ptr<const SortedEntries::Runs> SortedEntries::runs_with(Sequence up_
     run = std::move(merged);
   }
   next->sorted.push_back(std::move(run));
-  run_bytes_.fetch_add((next->entries - current->entries) * sizeof(void*), std::memory_order_relaxed);
+  run_memory_.add((next->entries - current->entries) * sizeof(void*));
   const MutexLock lock(runs_mutex_);
   runs_ = std::move(next);
   return runs_;

@@ -15,12 +15,14 @@
 #include "spill/live/commit_role.h"
 #include "spill/live/entry.h"
 #include "spill/live/entry_list.h"
+#include "spill/live/memory_count.h"
 
 namespace spillway::spill {
 
 class SortedEntries {
  public:
-  explicit SortedEntries(const ColumnFamilies& families);
+  // `sum`: as EntryList's.
+  explicit SortedEntries(const ColumnFamilies& families, MemoryCount::Sum sum = nullptr);
 
   // Its sequence is higher than any before it.
   const Entry* append(const Entry& fields, std::string_view key) REQUIRES(in_commit_queue) {
@@ -31,7 +33,7 @@ class SortedEntries {
 
   // --- By anybody.
   std::uint64_t size() const { return arrivals_.size(); }
-  std::uint64_t memory_bytes() const { return arrivals_.memory_bytes() + run_bytes_.load(std::memory_order_relaxed); }
+  std::uint64_t memory_bytes() const { return arrivals_.memory_bytes() + run_memory_.bytes(); }
   // Runs that hold together every entry with a sequence up to `up_to`, and maybe younger ones.
   std::vector<std::shared_ptr<const SortedRun>> runs(Sequence up_to) const { return runs_with(up_to)->sorted; }
   // The newest entry of that key up to `up_to`, or null.
@@ -52,7 +54,7 @@ class SortedEntries {
 
   const EntryOrder order_;
   EntryList arrivals_;
-  mutable std::atomic<std::uint64_t> run_bytes_{0};  // of the sorted runs
+  mutable MemoryCount run_memory_;  // of the sorted runs
 
   mutable Mutex sorting_mutex_;  // one sorts at a time; who finds what it needs in runs_ does not wait for it
   mutable Mutex runs_mutex_;

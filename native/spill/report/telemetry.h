@@ -20,7 +20,8 @@ struct Counts {
 #define SPILLWAY_IGNORED(name, text)
   SPILLWAY_STATISTICS(SPILLWAY_COUNT, SPILLWAY_IGNORED, SPILLWAY_IGNORED)
 #undef SPILLWAY_COUNT
-  std::atomic<std::uint64_t> reads_with_live{0};  // reads while something lies in the spill store
+  std::atomic<std::uint64_t> reads_with_live{0};      // reads while something lies in the spill store
+  std::atomic<std::int64_t> waiting_for_rollback{0};  // writers, now
 
   // Copies them into `statistics`. Gauges and flags are not changed.
   void read_into(SpillStatistics* statistics) const {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "spill/report/telemetry.h"
 
@@ -15,7 +16,7 @@ namespace spillway::spill {
 enum class WaitCause : std::uint8_t {
   rocksdb,       // neither store takes it
   rollback,      // only a rollback can let it through, or one is about to
-  commits,       // the drive, or a call that holds commits up
+  commits,       // the drive, or other writes and calls that hold commits up
   low_priority,  // RocksDB's pacing of writes of low priority
   pacing         // slowed to what leaves the spill store
 };
@@ -31,6 +32,7 @@ class WriteWaits {
   // From now on it waits for this, whatever it has waited for.
   void wait_for(WaitCause cause) {
     count(cause);
+    waits_for_rollback(cause == WaitCause::rollback);
     const auto now = Clock::now();
     if (since_) elapsed(cause_) += now - last_;
     if (!since_) since_ = now;
@@ -44,8 +46,10 @@ class WriteWaits {
     if (!since_) elapsed(cause) += waited;
   }
   void end() {
-    if (since_) elapsed(cause_) += Clock::now() - last_;
+    if (!since_) return;
+    elapsed(cause_) += Clock::now() - last_;
     since_.reset();
+    waits_for_rollback(false);
   }
   // Since when it waits, without a pause.
   const std::optional<Clock::time_point>& since() const { return since_; }
@@ -86,6 +90,10 @@ class WriteWaits {
         return increment(counts_->waits_pacing);
     }
   }
+  void waits_for_rollback(bool does) {
+    if (std::exchange(waits_for_rollback_, does) == does) return;
+    counts_->waiting_for_rollback.fetch_add(does ? 1 : -1, std::memory_order_relaxed);
+  }
   Clock::duration& elapsed(WaitCause cause) { return elapsed_[static_cast<std::size_t>(cause)]; }
   void add_to(std::atomic<std::uint64_t>& count_us, WaitCause cause) const {
     const auto waited = elapsed_[static_cast<std::size_t>(cause)];
@@ -97,6 +105,7 @@ class WriteWaits {
 
   Counts* counts_;
   bool is_counted_ = false;
+  bool waits_for_rollback_ = false;
   WaitCause cause_ = WaitCause::rocksdb;
   std::optional<Clock::time_point> since_;
   Clock::time_point last_{};  // when the present cause began

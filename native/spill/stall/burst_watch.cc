@@ -24,7 +24,7 @@ bool BurstWatch::lasts(const Activity& activity, Route route, Time now) {
     reads_per_s_ = static_cast<double>(activity.reads - at_since_.reads) / seconds;
     // The diversion may have begun with the burst.
     if (std::exchange(is_first_window_, false)) began_with_ = std::max(began_with_, writes_per_s_);
-    const bool is_paced = activity.pauses != at_since_.pauses;
+    const bool is_paced = activity.pauses != at_since_.pauses || activity.waits_for_rollback;
     const double waited = std::chrono::duration<double>(activity.waited - at_since_.waited).count() / seconds;
     const double unheld_per_s = writes_per_s_ / (1 - std::min(waited, kWaiting));
     if (is_paced || waited < kWaiting) is_over_ = !is_paced && began_with_ > 0 && unheld_per_s < kLasting * began_with_;

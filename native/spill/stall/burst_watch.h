@@ -28,7 +28,8 @@ class BurstWatch {
     std::uint64_t writes = 0;
     std::uint64_t reads = 0;
     double share_used = 0;
-    std::uint64_t pauses = 0;  // of writers that were slowed: the rate is this library's then, and tells nothing
+    std::uint64_t pauses = 0;         // of writers that were slowed: the rate is this library's then, and tells nothing
+    bool waits_for_rollback = false;  // a writer, now: the same
     // How long appends to the spill store waited for the drive, whose rate it was then. One thread at a time appends.
     std::chrono::microseconds waited{0};
   };

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 
 #include "spill/store/drain_pacer.h"
 
@@ -12,21 +13,34 @@ namespace spillway::spill {
 
 // REQUIRES: one thread at a time; any thread may call is_pacing(), is_watching(), was_pacing(),
 // is_plenty() and next_group().
+//
+// Each pause is that of what is written now, so a writer waits for no more than its own share of the time. A group of
+// which the store would take no more in the longest pause is to be smaller: see most_group_bytes().
 class WritePacer {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // A write waits for no longer at a time, and not for less. Source: a sleep costs as much as a small write, and ends
-  // up to a millisecond late on a loaded machine.
+  // A write of up to kStep bytes waits for no longer at a time, a larger one for so long for each kStep of it, and none
+  // for less than kShortest. Source: a sleep costs as much as a small write, and ends up to a millisecond late on a
+  // loaded machine; a step in the longest pause is 8 MiB/s, less than any drive takes.
   static constexpr std::chrono::milliseconds kLongest{8};
   static constexpr std::chrono::milliseconds kShortest{2};
+  static constexpr std::uint64_t kStep = 64 << 10;
+  // Source: guess. A write of 8 MiB, where nothing leaves.
+  static constexpr std::chrono::seconds kLongestOfAll{1};
 
   // `lump_bytes`: what leaves together, of `capacity_bytes`, but for groups of lumps.
   using Groups = DrainPacer::Groups;
   WritePacer(std::uint64_t capacity_bytes, std::uint64_t lump_bytes, Groups groups = Groups::none);
 
-  // How long writes of `bytes` are to wait now; mostly 0.
-  Clock::duration pause(StoreRoom room, std::uint64_t bytes, Clock::time_point now);
+  // How long writes of `bytes`, which take `share` of the room, are to wait now; mostly 0.
+  Clock::duration pause(StoreRoom room, std::uint64_t bytes, double share, Clock::time_point now);
+  // The same where the room is all in bytes.
+  Clock::duration pause(StoreRoom room, std::uint64_t bytes, Clock::time_point now) {
+    return pause(room, bytes, static_cast<double>(bytes) / capacity_bytes_, now);
+  }
+  // So much may come in during the longest pause. No limit where nothing is slowed.
+  std::uint64_t most_group_bytes() const { return most_group_bytes_.load(std::memory_order_relaxed); }
   // Whether writes are slowed now.
   bool is_pacing() const { return is_pacing_.load(std::memory_order_relaxed); }
   // Whether writes were slowed within the last second.
@@ -50,6 +64,7 @@ class WritePacer {
   std::atomic<bool> is_pacing_{false};
   std::atomic<bool> is_watching_{false};  // pause() has to see what is free
   std::atomic<Clock::duration> last_{};   // when pause() was called
+  std::atomic<std::uint64_t> most_group_bytes_{std::numeric_limits<std::uint64_t>::max()};
   DrainPacer drain_;
   Clock::time_point next_{};  // when the next write may come in
 };

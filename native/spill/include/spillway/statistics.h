@@ -15,16 +15,17 @@
   COUNT(main_writes, "write calls that RocksDB took")                                                              \
   COUNT(waits,                                                                                                     \
         "write calls that waited: for RocksDB, for room in the spill store, for a rollback, for the "              \
-        "drive, or for a call that holds commits up; watch this first")                                            \
+        "drive, or for what holds commits up; watch this first")                                                   \
   COUNT(waits_rocksdb, "of `waits`: those that began to wait for RocksDB, because neither store took the write")   \
   COUNT(waits_rollback, "of `waits`: those that began to wait for a rollback")                                     \
-  COUNT(waits_commits, "of `waits`: those that began to wait for the drive, or for a call that holds commits up")  \
+  COUNT(waits_commits,                                                                                             \
+        "of `waits`: those that began to wait for the drive, or for what holds commits up: another write or call") \
   COUNT(waits_low_priority, "of `waits`: those that began to wait as writes of low priority")                      \
   COUNT(waits_pacing, "of `waits`: those that were slowed to what leaves the spill store, before it is full")      \
   COUNT(wait_us, "how long write calls waited in all")                                                             \
   COUNT(wait_rocksdb_us, "of `wait-micros`: for RocksDB")                                                          \
   COUNT(wait_rollback_us, "of `wait-micros`: for a rollback")                                                      \
-  COUNT(wait_commits_us, "of `wait-micros`: for the drive, or for a call that holds commits up")                   \
+  COUNT(wait_commits_us, "of `wait-micros`: for the drive, or for what holds commits up")                          \
   COUNT(wait_low_priority_us, "of `wait-micros`: as writes of low priority")                                       \
   COUNT(wait_pacing_us, "of `wait-micros`: slowed to what leaves the spill store")                                 \
   COUNT(stalls_diverted, "how often diversion began")                                                              \

@@ -249,8 +249,8 @@ void OpenLogs::pause_after(std::uint64_t bytes) {
   }
   const double free = 1 - static_cast<double>(unwritten) / static_cast<double>(most_unwritten_);
   if (pacer_.is_idle({free})) return;
-  const auto pause = pacer_.pause({free}, bytes, WritePacer::Clock::now());
-  if (pause == WritePacer::Clock::duration::zero()) return;
+  const auto pause = pacer_.pause({free}, bytes, WritePacer::Clock::now()) - paced_;
+  if (pause < WritePacer::kShortest) return;
   const AppendWait::Measure measure(wait_);
   std::this_thread::sleep_for(pause);
 }

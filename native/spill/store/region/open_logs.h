@@ -64,6 +64,8 @@ class OpenLogs {
   // After an append to the current log returned `failed`. NoSpace: what the file has of it is gone, and appends may go
   // on.
   rocksdb::Status handle_failed_append(const rocksdb::IOStatus& failed);
+  // The next append has been paced for so long already.
+  void note_paced(std::chrono::nanoseconds paced) { paced_ = paced; }
   // After an append of `bytes`: slows down a writer that is faster than the drive.
   void pause_after(std::uint64_t bytes);
   // How long the appending thread has waited for the drive, here and where it measured that itself.
@@ -95,6 +97,7 @@ class OpenLogs {
   const std::uint64_t preallocation_;
   const std::int64_t most_unwritten_;  // bytes
   WritePacer pacer_;                   // the appending thread's
+  std::chrono::nanoseconds paced_{0};  // what is appended now (Store::note_paced)
   AppendWait wait_;
   OpenLog* appended_to_ = nullptr;  // current_, for the thread that appends
   std::atomic<std::size_t> count_{0};

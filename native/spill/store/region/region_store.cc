@@ -146,6 +146,7 @@ class RegionStore final : public Store {
   }
 
   std::chrono::nanoseconds append_wait() const override { return open_.append_wait().total(); }
+  void note_paced(std::chrono::nanoseconds paced) override { open_.note_paced(paced); }
   Status sync() override { return open_.sync(); }
 
   std::vector<GenerationId> generations() const override {
