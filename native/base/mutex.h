@@ -34,6 +34,7 @@
 #define RELEASE(...) SPILLWAY_THREAD_ATTRIBUTE(release_capability(__VA_ARGS__))
 #define RELEASE_SHARED(...) SPILLWAY_THREAD_ATTRIBUTE(release_shared_capability(__VA_ARGS__))
 #define TRY_ACQUIRE(...) SPILLWAY_THREAD_ATTRIBUTE(try_acquire_capability(__VA_ARGS__))
+#define TRY_ACQUIRE_SHARED(...) SPILLWAY_THREAD_ATTRIBUTE(try_acquire_shared_capability(__VA_ARGS__))
 #define ASSERT_CAPABILITY(x) SPILLWAY_THREAD_ATTRIBUTE(assert_capability(x))
 #define RETURN_CAPABILITY(x) SPILLWAY_THREAD_ATTRIBUTE(lock_returned(x))
 #define NO_THREAD_SAFETY_ANALYSIS SPILLWAY_THREAD_ATTRIBUTE(no_thread_safety_analysis)
@@ -85,6 +86,7 @@ class CAPABILITY("shared mutex") SharedMutex {
   void unlock() RELEASE() { mutex_.unlock(); }
   void lock_shared() ACQUIRE_SHARED() { mutex_.lock_shared(); }
   void unlock_shared() RELEASE_SHARED() { mutex_.unlock_shared(); }
+  bool try_lock_shared() TRY_ACQUIRE_SHARED(true) { return mutex_.try_lock_shared(); }
 
  private:
   std::shared_mutex mutex_;

@@ -100,5 +100,47 @@ TEST(PacingError, OfAStarvedThreadShows) {
   ::sigaction(SIGUSR1, &before, nullptr);
 }
 
+// A thread is starved while it holds up another one in submit(): what that one waits for is late, although it asks for
+// it only then. Where the signal comes is up to chance, so the test goes on until it has met a thread that submits.
+TEST(PacingError, OfAThreadThatIsHeldUpInSubmitShows) {
+  struct sigaction action {};
+  struct sigaction before {};
+  action.sa_handler = starve;
+  ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
+  bool has_met = false;
+  for (int attempt = 0; attempt < 50 && !has_met; ++attempt) {
+    const auto device = slow_writer();
+    std::atomic<bool> ends{false};
+    std::atomic<int> batches{0};
+    std::thread holder([&] {
+      const auto queue = device->open_queue();
+      std::vector<Io> ios(4096, Io{.op = Opcode::read, .length_bytes = kPageBytes});
+      std::vector<Done> done(ios.size());
+      for (; !ends; ++batches) {
+        ASSERT_TRUE(queue->submit(ios));
+        ASSERT_EQ(queue->reap(done, ios.size()), ios.size());
+      }
+    });
+    while (batches < 2) std::this_thread::yield();
+    const auto queue = device->open_queue();
+    const Io io{.op = Opcode::read, .offset_bytes = 8 * kPageBytes, .length_bytes = kPageBytes};
+    Done done;
+    ASSERT_TRUE(queue->submit({&io, 1}));
+    ASSERT_EQ(::pthread_kill(holder.native_handle(), SIGUSR1), 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const auto began = std::chrono::steady_clock::now();
+    ASSERT_TRUE(queue->submit({&io, 1}));
+    has_met = std::chrono::steady_clock::now() - began > std::chrono::nanoseconds(kProgramNs);
+    for (int i = 0; i < 2; ++i) ASSERT_EQ(queue->reap({&done, 1}, 1), 1U);
+    ends = true;
+    holder.join();
+    if (has_met) {
+      EXPECT_GT(device->pacing().error.quantile_ns(1), kProgramNs / 2);
+    }
+  }
+  EXPECT_TRUE(has_met);
+  ::sigaction(SIGUSR1, &before, nullptr);
+}
+
 }  // namespace
 }  // namespace spillway::device

@@ -288,7 +288,9 @@ TEST(DrainPacer, DoesNotSlowABaseLoadBehindABurst) {
   for (int tenth = 0; tenth < 30; ++tenth) {
     pacer.observe({free, 0.38}, now);
     const auto limit = pacer.limit(now);
-    if (limit) EXPECT_GE(*limit, kBase) << tenth;
+    if (limit) {
+      EXPECT_GE(*limit, kBase) << tenth;
+    }
     free -= kBase / 10;
     now += std::chrono::milliseconds(100);
   }

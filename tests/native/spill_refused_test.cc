@@ -5,6 +5,8 @@
 #include <rocksdb/utilities/replayer.h>
 #include <rocksdb/wide_columns.h>
 
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -119,6 +121,28 @@ TEST_P(SpillRefused, TheRestIsNotSupported) {
   std::string value;
   ASSERT_TRUE(db_->Get(ReadOptions(), "k", &value).ok());  // the call had no effect
   EXPECT_EQ(value, "v");
+}
+
+// With these a store would take nothing, and each write would wait for what cannot come.
+TEST(SpillRefusedOptions, SizesOfNothingAreRefusedByOpenAndNothingIsMade) {
+  const TemporaryDirectory directory;
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  const auto refused_by = [&](const char* name, const std::function<void(SpillOptions&)>& change) {
+    SpillOptions spill;
+    change(spill);
+    DB* db = nullptr;
+    const Status status = DB::Open(options, spill, directory.path("db"), &db);
+    const std::unique_ptr<DB> opened(db);
+    EXPECT_TRUE(status.IsInvalidArgument()) << name << ": " << status.ToString();
+    EXPECT_NE(status.ToString().find(name), std::string::npos) << status.ToString();
+    EXPECT_FALSE(std::filesystem::exists(directory.path("db"))) << name;
+  };
+  refused_by("index_bytes", [](SpillOptions& spill) { spill.index_bytes = 0; });
+  refused_by("generation_bytes", [](SpillOptions& spill) { spill.generation_bytes = 0; });
+  refused_by("capacity_bytes", [](SpillOptions& spill) { spill.capacity_bytes = 0; });
+  refused_by("capacity_bytes", [](SpillOptions& spill) { spill.capacity_bytes = spill.generation_bytes - 1; });
+  refused_by("poll_ms", [](SpillOptions& spill) { spill.poll_ms = 0; });
 }
 
 INSTANTIATE_TEST_SUITE_P(WhereverWritesGo, SpillRefused, ::testing::Values(Diversion::never, Diversion::always),

@@ -90,6 +90,34 @@ TEST(SpillTransactions, AWaitingWriteDelaysNoOther) {
 }
 
 // Diversion continues while an ingestion brings back what was diverted before.
+// Writers of a key do not wait in the queue of commits but before it, for its lock.
+TEST(SpillTransactions, AWaitForAWriteOfTheSameKeyIsCounted) {
+  constexpr std::chrono::milliseconds kHeld{200};
+  const TemporaryDirectory directory;
+  OptimisticTransactionDB* opened = nullptr;
+  ASSERT_TRUE(OptimisticTransactionDB::Open(rocksdb_options(), spill_options(), directory.path("db"), &opened).ok());
+  const std::unique_ptr<rocksdb::OptimisticTransactionDB> db(opened);
+  DB& spilling = *opened->GetSpillwayDB();
+  spilling.SetDiversion(Diversion::always);
+  std::future<Status> behind;
+  {
+    const AtStep held("spill.commit.before_append", [&] {
+      std::atomic<bool> is_routed = false;
+      behind = std::async(std::launch::async, [&] {
+        is_routed = true;
+        return db->Put(WriteOptions(), "key", "2");
+      });
+      while (!is_routed) std::this_thread::yield();
+      std::this_thread::sleep_for(kHeld);
+    });
+    ASSERT_TRUE(db->Put(WriteOptions(), "key", "1").ok());
+  }
+  EXPECT_TRUE(behind.get().ok());
+  const SpillStatistics seen = spilling.GetSpillStatistics();
+  EXPECT_GT(seen.waits_commits, 0U);
+  EXPECT_GT(seen.wait_commits_us, static_cast<std::uint64_t>(std::chrono::microseconds(kHeld).count() / 4));
+}
+
 TEST(SpillTransactions, OthersWriteWhileAnIngestionWaitsForTheRollback) {
   const TemporaryDirectory directory;
   TransactionDB* opened = nullptr;

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <utility>
 
 #include "device/emulated/emulated.h"
 #include "device/emulated/model_device.h"
@@ -76,6 +77,7 @@ class PacedQueue final : public ModelQueue {
   // Used by the owner. The ring is written under the device's lock at tail_ and read by the owner at head_ without it.
   // Only the owner, holding the lock, enlarges it.
   std::uint64_t head_ = 0;
+  RealNanos held_up_ = 0;  // in submit(), since the owner asked last
   std::vector<Done> ring_ = std::vector<Done>(16);
   std::atomic<std::uint64_t> tail_{0};
 
@@ -309,7 +311,11 @@ void PacedQueue::push(const Done& done) {
 Status PacedQueue::submit(std::span<const Io> ios) {
   const RealNanos called = real_now();  // a wait for the lock is the emulator's, so the command does not arrive later
   WakeList wakes;                       // destroyed after the lock, so that threads are woken when it is free
-  const std::lock_guard lock(device_.mutex_);
+  std::unique_lock lock(device_.mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    lock.lock();
+    held_up_ += real_now() - called;
+  }
   if (Status status = device_.frontend_.check(ios); !status) return status;
   make_room(ios.size());
   device_.submit(*this, device_.model_time(called), ios);
@@ -320,12 +326,12 @@ Status PacedQueue::submit(std::span<const Io> ios) {
 
 std::size_t PacedQueue::reap(std::span<Done> done, std::size_t at_least) {
   assert(at_least <= pending_ && at_least <= done.size());
-  const RealNanos asked = real_now();
+  const RealNanos asked = real_now() - std::exchange(held_up_, 0);
   if (has_all(done.size())) return pop(done, at_least, asked);
 
   WakeList wakes;
   std::unique_lock lock(device_.mutex_);
-  device_.catch_up(asked, wakes);
+  device_.catch_up(real_now(), wakes);
   served_at_ = head_ + at_least;
   if (ready() >= at_least) {
     lock.unlock();
@@ -353,7 +359,7 @@ bool PacedQueue::has_all(std::size_t room) const { return ready() >= std::min(ro
 
 // Takes available completions and records how late they are. An owner that waits for several is to be served when the
 // last of those is complete, so none of them is late before; what is complete beyond them is late from its own
-// completion on; and nothing is late before its owner asks.
+// completion on; and nothing is late before its owner asks, or would have asked if the device had not held it up.
 std::size_t PacedQueue::pop(std::span<Done> done, std::size_t at_least, RealNanos asked) {
   const std::size_t count = std::min(done.size(), ready());
   for (std::size_t i = 0; i < count; ++i) done[i] = ring_[(head_ + i) % ring_.size()];

@@ -30,6 +30,14 @@ Status find_written(const rocksdb::WriteBatch& batch, Written* written) {
   });
 }
 
+// How long it took, if it had to wait.
+std::chrono::nanoseconds lock_timed(const auto& try_lock, const auto& lock) {
+  if (try_lock()) return {};
+  const auto began = std::chrono::steady_clock::now();
+  lock();
+  return std::chrono::steady_clock::now() - began;
+}
+
 }  // namespace
 
 KeyVersions::KeyVersions() : stamps_(std::make_unique<std::atomic<Stamp>[]>(kStripes)) {}
@@ -60,9 +68,13 @@ void KeyVersions::AnyKey::is_written() {
   versions_.all_.store(versions_.clock_.fetch_add(1, std::memory_order_seq_cst) + 1, std::memory_order_seq_cst);
 }
 
-void KeyVersions::lock_some_keys() {
-  if (waiting_for_any_.load(std::memory_order_seq_cst) > 0) const MutexLock let_it_pass(passing_);
-  any_key_.lock_shared();
+std::chrono::nanoseconds KeyVersions::lock_some_keys() {
+  const bool is_let_pass = waiting_for_any_.load(std::memory_order_seq_cst) > 0;
+  return lock_timed([&] { return !is_let_pass && any_key_.try_lock_shared(); },
+                    [&] {
+                      if (is_let_pass) const MutexLock let_it_pass(passing_);
+                      any_key_.lock_shared();
+                    });
 }
 
 KeyVersions::Holding::Holding(KeyVersions& versions, const std::vector<std::uint32_t>& written, bool is_any,
@@ -80,10 +92,15 @@ KeyVersions::Holding::~Holding() { release(); }
 
 Status KeyVersions::Holding::take() {
   if (is_any_) {
+    const auto began = std::chrono::steady_clock::now();
     any_key_.emplace(versions_);
+    waited_ += std::chrono::steady_clock::now() - began;
   } else {
-    versions_.lock_some_keys();
-    for (const std::uint32_t bucket : buckets_) versions_.buckets_[bucket].lock();
+    waited_ += versions_.lock_some_keys();
+    for (const std::uint32_t bucket : buckets_) {
+      Mutex& mutex = versions_.buckets_[bucket];
+      waited_ += lock_timed([&] { return mutex.try_lock(); }, [&] { mutex.lock(); });
+    }
     has_buckets_ = true;
   }
   for (const Seen& one : seen_) {

@@ -11,12 +11,14 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -68,6 +70,8 @@ class KeyVersions {
     Holding& operator=(const Holding&) = delete;
     void release() NO_THREAD_SAFETY_ANALYSIS;
     rocksdb::Status take() NO_THREAD_SAFETY_ANALYSIS;  // Busy: a key was written after it was read
+    // How long take() has waited for other writes, since this was last called.
+    std::chrono::nanoseconds waited() { return std::exchange(waited_, std::chrono::nanoseconds{0}); }
 
    private:
     KeyVersions& versions_;
@@ -76,6 +80,7 @@ class KeyVersions {
     std::vector<std::uint32_t> buckets_;  // in the order in which they are locked
     std::optional<AnyKey> any_key_;
     bool has_buckets_ = false;  // their locks are held, and any_key_ of `versions_`, shared
+    std::chrono::nanoseconds waited_{0};
   };
 
   // Runs `write`, which writes the batch. Busy: a key in `seen` was written after it was read, and `write` was not run.
@@ -90,8 +95,8 @@ class KeyVersions {
   // There are as many writes in flight as threads. Source: guess.
   static constexpr std::uint32_t kBuckets = 4096;
 
-  // Locks any_key_, after an AnyKey that waits for it.
-  void lock_some_keys() ACQUIRE_SHARED(any_key_) EXCLUDES(passing_);
+  // Locks any_key_ shared, after an AnyKey that waits for it. Returns how long that took, if it had to wait.
+  std::chrono::nanoseconds lock_some_keys() NO_THREAD_SAFETY_ANALYSIS;
 
   std::atomic<Stamp> clock_{1};
   std::unique_ptr<std::atomic<Stamp>[]> stamps_;

@@ -78,7 +78,9 @@ Status Router::write(const WriteOptions& options, WriteBatch* batch, KeyVersions
         "DeleteRange in a database with row_cache: RocksDB would read keys that it has removed");
   }
   if (batch->HasSingleDelete()) return write_without_single_removes(options, batch, held);
-  if (is_idle()) {
+  const std::chrono::nanoseconds for_keys = held == nullptr ? std::chrono::nanoseconds{0} : held->waited();
+  const bool has_waited = for_keys > kLongCommit;
+  if (is_idle() && !has_waited) {
     Status status;
     if (main_writer_.try_write(options, batch, &status) == Attempt::finished) return status;
   }
@@ -88,6 +90,7 @@ Status Router::write(const WriteOptions& options, WriteBatch* batch, KeyVersions
   pending.held = held;
   pending.is_low_priority = options.low_pri;
   if (whole != nullptr) pending.waits.begin_part_of(whole->waits);
+  if (has_waited) pending.waits.add(WaitCause::commits, for_keys);
   write_either_way(pending);
   pending.waits.end();
   if (whole != nullptr) {
