@@ -12,6 +12,7 @@ from typing import Any
 from spillway.figures.amplification import Amplification, amplification, ratio
 from spillway.figures.bill import bill, slowest_second_share, zero_seconds
 from spillway.figures.lifetime import flash_bytes_per_operation
+from spillway.figures.repetitions import Repetition, numbered
 from spillway.report.series import Stall, gathered, seconds, stall_spans, total
 from spillway.rundir.directory import ArmRecord
 from spillway.rundir.samples import Row, nand_bytes, stall_seconds
@@ -266,19 +267,52 @@ class ArmOutcomes:
     name: str
     handling: StallHandling
     record: ArmRecord  # the repetition with the median throughput
-    outcomes: list[Outcome]
+    by_repetition: dict[Repetition, Outcome]  # of those that were finished, in turn
+    asked: int  # how many repetitions the plan asks for, or were tried where it says fewer
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """The figures of each finished repetition, in turn."""
+        return list(self.by_repetition.values())
 
 
-def outcomes_of_arms(plan: Document, arms: Iterable[ArmRecord]) -> list[ArmOutcomes]:
+@dataclass(frozen=True)
+class Unfinished:
+    """An arm of which no repetition was finished: there are no figures of it, and it might have been the best."""
+
+    name: str
+    handling: StallHandling
+
+
+def outcomes_of_arms(plan: Document, arms: Sequence[ArmRecord]) -> list[ArmOutcomes]:
     """The arms of a run that did measured work, in the plan's order. Repetitions that were not finished are left
     out."""
+    asked = max([len(plan.get("seeds") or []), *(len(arm.repetitions) or 1 for arm in arms)])
     found = []
     for arm in arms:
-        whole = [each for each in (arm.repetitions or [arm]) if each.result.get("complete")]
-        outcomes = [made for each in whole if (made := outcome(each)) is not None]
-        if outcomes:
-            found.append(ArmOutcomes(arm.name, stall_handling_of(plan, arm.name), arm, outcomes))
+        each = zip(numbered(_seeds(arm)), arm.repetitions or [arm], strict=True)
+        whole = {key: outcome(record) for key, record in each if record.result.get("complete")}
+        made = {key: figures for key, figures in whole.items() if figures is not None}
+        if made:
+            found.append(ArmOutcomes(arm.name, stall_handling_of(plan, arm.name), arm, made, asked))
     return found
+
+
+def unfinished_arms(plan: Document, arms: Sequence[ArmRecord]) -> list[Unfinished]:
+    """The arms of the plan of which no repetition was finished, those too that were never begun. ``arms``: all that the
+    run has recorded."""
+    finished = {each.name for each in outcomes_of_arms(plan, arms)}
+    names = dict.fromkeys([*(str(each.get("name", "")) for each in plan.get("arms", [])), *(arm.name for arm in arms)])
+    return [Unfinished(name, stall_handling_of(plan, name)) for name in names if name and name not in finished]
+
+
+def _seeds(arm: ArmRecord) -> list[int | None]:
+    """The seed of each recorded repetition of an arm, in turn; None where it is not known."""
+    several = arm.summary.get("repetitions") or []
+    if not arm.repetitions:
+        return [None if several else arm.summary.get("seed")]
+    known: list[int | None] = [each.get("seed") for each in several]
+    return known if len(known) == len(arm.repetitions) else [None] * len(arm.repetitions)
 
 
 @dataclass(frozen=True)
@@ -302,17 +336,28 @@ def over(arm: ArmOutcomes, figure: Figure) -> Spread | None:
     return spread(figure(each) for each in arm.outcomes)
 
 
-def best_of(rivals: Sequence[ArmOutcomes], figure: Figure, pick: Callable[..., float]) -> list[float | None]:
-    """The best of several arms' figures in each repetition that all of them have; None where one is not known.
+def best_of(
+    rivals: Sequence[ArmOutcomes], figure: Figure, pick: Callable[..., float]
+) -> dict[Repetition, float | None]:
+    """The best of several arms' figures in each repetition that all of them have finished; None where one is not known.
 
     ``pick``: max or min, whichever is better."""
-    rows = zip(*(each.outcomes for each in rivals), strict=False)
-    values = ([figure(outcome) for outcome in row] for row in rows)
-    return [None if None in row else pick(value for value in row if value is not None) for row in values]
+    rows = {key: [figure(each.by_repetition[key]) for each in rivals] for key in in_common(rivals)}
+    return {
+        key: None if None in row else pick(value for value in row if value is not None) for key, row in rows.items()
+    }
 
 
-def against(one: ArmOutcomes, other: ArmOutcomes, figure: Figure) -> Spread | None:
-    """One arm's figure as a multiple of another's, repetition by repetition, as they ran in turns on the same
-    machine."""
-    pairs = zip(one.outcomes, other.outcomes, strict=False)
-    return spread(ratio(figure(a), figure(b)) for a, b in pairs)
+def against(one: ArmOutcomes, other: ArmOutcomes, figure: Figure) -> dict[Repetition, float]:
+    """One arm's figure as a multiple of another's in each repetition that both have finished, as they ran in turns on
+    the same machine; without those in which one is not known."""
+    ratios = {
+        key: ratio(figure(one.by_repetition[key]), figure(other.by_repetition[key])) for key in in_common([one, other])
+    }
+    return {key: value for key, value in ratios.items() if value is not None}
+
+
+def in_common(arms: Sequence[ArmOutcomes]) -> list[Repetition]:
+    """The repetitions that all of these arms have finished, in the first one's turn."""
+    first, *others = arms
+    return [key for key in first.by_repetition if all(key in each.by_repetition for each in others)]

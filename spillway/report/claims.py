@@ -4,9 +4,10 @@ A claim stands in the table only when the run holds the arms that it compares. W
 publishes (K23), at every equal number of threads here, and this project's own beyond the paper.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from spillway.figures.repetitions import Repetition, counted
 from spillway.report.arm_outcomes import (
     ADOC,
     ROCKSDB,
@@ -15,6 +16,7 @@ from spillway.report.arm_outcomes import (
     Figure,
     Outcome,
     Spread,
+    Unfinished,
     against,
     best_of,
     over,
@@ -38,18 +40,22 @@ class Claim:
     arms: str
     wanted: str
     measured: str
-    verdict: str  # met, missed, or in how many of the repetitions
+    verdict: str  # met, missed, in how many of the repetitions, or not measured where no two can be compared
 
 
-def claims(compared: Sequence[ArmOutcomes], mix: str) -> list[Claim]:
-    """Every claim that these arms can decide. ``mix``: the paper's workload, A to D, or an empty text."""
+Holds = Callable[[float], bool]  # whether a ratio is what is wanted
+
+
+def claims(compared: Sequence[ArmOutcomes], mix: str, unfinished: Sequence[Unfinished] = ()) -> list[Claim]:
+    """Every claim that these arms can decide. ``mix``: the paper's workload, A to D, or an empty text. ``unfinished``:
+    arms without a finished repetition, which the best rival is named to be without."""
     ours = [each for each in compared if each.handling.system == SPILLWAY]
     found: list[Claim] = []
     for one in ours:
         found += _speed(one, compared, mix)
         found += _evenness(one, compared)
         found += _bill(one, compared)
-        found += _best_rival(one, compared, mix)
+        found += _best_rival(one, compared, mix, unfinished)
     found += _one_thread(compared)
     found += _efficiency(compared)
     return found
@@ -83,22 +89,19 @@ def _speed(one: ArmOutcomes, compared: Sequence[ArmOutcomes], mix: str) -> Itera
 
 
 def _at_least(claim: str, one: ArmOutcomes, rival: ArmOutcomes, figure: Figure, wanted: float) -> Iterator[Claim]:
-    found = against(one, rival, figure)
-    if found is not None:
-        kept = sum(1 for value in _pairs(one, rival, figure) if value >= wanted)
-        yield Claim(claim, _both(one, rival), f"at least {wanted:g}×", times(found), _verdict(kept, found.count))
+    yield from _held(claim, one, rival, figure, f"at least {wanted:g}×", lambda ratio: ratio >= wanted)
 
 
 def _at_most(claim: str, one: ArmOutcomes, rival: ArmOutcomes, figure: Figure, wanted: float) -> Iterator[Claim]:
-    found = against(one, rival, figure)
-    if found is not None:
-        kept = sum(1 for value in _pairs(one, rival, figure) if value <= wanted)
-        yield Claim(claim, _both(one, rival), f"at most {wanted:g}×", times(found), _verdict(kept, found.count))
+    yield from _held(claim, one, rival, figure, f"at most {wanted:g}×", lambda ratio: ratio <= wanted)
 
 
-def _pairs(one: ArmOutcomes, rival: ArmOutcomes, figure: Figure) -> list[float]:
-    values = ((figure(a), figure(b)) for a, b in zip(one.outcomes, rival.outcomes, strict=False))
-    return [a / b for a, b in values if a is not None and b]
+def _held(
+    claim: str, one: ArmOutcomes, rival: ArmOutcomes, figure: Figure, wanted: str, holds: Holds, more: str = ""
+) -> Iterator[Claim]:
+    """A claim on one arm's figure over another's. Nothing where one of the two has no such figure at all."""
+    if over(one, figure) is not None and over(rival, figure) is not None:
+        yield _counted(claim, _both(one, rival), wanted, against(one, rival, figure), holds, one.asked, more)
 
 
 def _both(one: ArmOutcomes, rival: ArmOutcomes) -> str:
@@ -111,28 +114,29 @@ def times(found: Spread) -> str:
     return text if found.count == 1 else f"{text} ({found.low:.2f} to {found.high:.2f})"
 
 
-def _verdict(kept: int, count: int) -> str:
-    if kept in (0, count):
+def _verdict(kept: int, asked: int) -> str:
+    """``asked``: all the repetitions that there should be; what is met in each of fewer is not met in all."""
+    if kept in (0, asked):
         return "met" if kept else "missed"
-    return f"met in {kept} of {count} runs"
+    return f"met in {kept} of {asked} runs"
+
+
+def _of(count: int, asked: int) -> str:
+    """How many of the repetitions a figure is of, where some are left out."""
+    return "" if count == asked else f", {counted(count, asked)}"
 
 
 def _evenness(one: ArmOutcomes, compared: Sequence[ArmOutcomes]) -> Iterator[Claim]:
     """No second without an operation; a worst write far below that of RocksDB without its slowdown."""
     zeros = [each.zero_seconds for each in one.outcomes if each.zero_seconds is not None]
     if zeros:
-        text = ", ".join(map(str, zeros))
-        yield Claim("seconds without an operation", one.name, "none", text, _verdict(zeros.count(0), len(zeros)))
+        text = ", ".join(map(str, zeros)) + _of(len(zeros), one.asked)
+        yield Claim("seconds without an operation", one.name, "none", text, _verdict(zeros.count(0), one.asked))
     for rival in _equals(one, compared, ROCKSDB, slowdown=False):
-        found, own, theirs = (
-            against(one, rival, lambda o: o.write_max_us),
-            over(one, lambda o: o.write_max_us),
-            over(rival, lambda o: o.write_max_us),
-        )
-        if found is not None and own is not None and theirs is not None:
-            kept = sum(1 for value in _pairs(one, rival, lambda o: o.write_max_us) if value < 0.1)
-            measured = f"{times(found)}: {micros(own.median)} : {micros(theirs.median)}"
-            yield Claim("worst write", _both(one, rival), "below 0.1×", measured, _verdict(kept, found.count))
+        own, theirs = (over(each, _worst_write) for each in (one, rival))
+        if own is not None and theirs is not None:
+            both = f": {micros(own.median)} : {micros(theirs.median)}"
+            yield from _held("worst write", one, rival, _worst_write, "below 0.1×", (0.1).__gt__, both)
 
 
 def _bill(one: ArmOutcomes, compared: Sequence[ArmOutcomes]) -> Iterator[Claim]:
@@ -153,40 +157,55 @@ _BILL: tuple[tuple[str, Figure], ...] = (
 )
 
 
-def _best_rival(one: ArmOutcomes, compared: Sequence[ArmOutcomes], mix: str) -> Iterator[Claim]:
+def _best_rival(
+    one: ArmOutcomes, compared: Sequence[ArmOutcomes], mix: str, unfinished: Sequence[Unfinished]
+) -> Iterator[Claim]:
     """Against the best of all other systems with as many threads, which may be another one in each repetition."""
-    rivals = [
-        each for each in compared if each.handling.system != SPILLWAY and each.handling.threads == one.handling.threads
-    ]
-    if len(rivals) < 2:
-        return
-    arms = f"{one.name} : the best rival"
-    if mix == "A":
-        ratios = _ratios(one, rivals, lambda o: o.write_ops_s, max)
-        yield from _counted(
-            "write throughput", arms, f"at least {BEST_RIVALS_GAIN:g}×", ratios, BEST_RIVALS_GAIN.__le__
-        )
-    figures: tuple[tuple[str, Figure], ...] = (
-        ("worst write", lambda o: o.write_max_us),
-        *_BILL,
+
+    def is_rival(each: ArmOutcomes | Unfinished) -> bool:
+        return each.handling.system != SPILLWAY and each.handling.threads == one.handling.threads
+
+    rivals, without = (
+        [each for each in compared if is_rival(each)],
+        [each.name for each in unfinished if is_rival(each)],
     )
-    for claim, figure in figures:
-        yield from _counted(claim, arms, "at most 1×", _ratios(one, rivals, figure, min), (1.0).__ge__)
+    if not rivals or len(rivals) + len(without) < 2:
+        return
+    left_out = f", without {', '.join(without)}, of which no repetition was finished" if without else ""
+    arms = f"{one.name} : the best rival{left_out}"
+    figures: list[tuple[str, Figure, Callable[..., float], str, Holds]] = [
+        (claim, figure, min, "at most 1×", (1.0).__ge__) for claim, figure in (("worst write", _worst_write), *_BILL)
+    ]
+    if mix == "A":
+        gain = f"at least {BEST_RIVALS_GAIN:g}×"
+        figures.insert(0, ("write throughput", lambda o: o.write_ops_s, max, gain, BEST_RIVALS_GAIN.__le__))
+    for claim, figure, pick, wanted, holds in figures:
+        if all(over(each, figure) is not None for each in (one, *rivals)):
+            yield _counted(claim, arms, wanted, _ratios(one, rivals, figure, pick), holds, one.asked)
 
 
-def _ratios(one: ArmOutcomes, rivals: Sequence[ArmOutcomes], figure: Figure, pick: Callable[..., float]) -> list[float]:
-    pairs = zip(one.outcomes, best_of(rivals, figure, pick), strict=False)
-    return [own / best for outcome, best in pairs if best and (own := figure(outcome)) is not None]
+def _worst_write(outcome: Outcome) -> float | None:
+    return outcome.write_max_us
+
+
+def _ratios(
+    one: ArmOutcomes, rivals: Sequence[ArmOutcomes], figure: Figure, pick: Callable[..., float]
+) -> dict[Repetition, float]:
+    """Our figure over the best of the rivals' in each repetition that all have finished and whose figures are known."""
+    known = {key: best for key, best in best_of(rivals, figure, pick).items() if best and key in one.by_repetition}
+    own = {key: figure(one.by_repetition[key]) for key in known}
+    return {key: value / known[key] for key, value in own.items() if value is not None}
 
 
 def _counted(
-    claim: str, arms: str, wanted: str, ratios: Sequence[float], holds: Callable[[float], bool]
-) -> Iterator[Claim]:
-    """A claim on ratios, one for each repetition; none where there are no ratios."""
-    found = spread(ratios)
-    if found is not None:
-        kept = sum(1 for ratio in ratios if holds(ratio))
-        yield Claim(claim, arms, wanted, times(found), _verdict(kept, found.count))
+    claim: str, arms: str, wanted: str, ratios: Mapping[Repetition, float], holds: Holds, asked: int, more: str = ""
+) -> Claim:
+    """A claim on ratios, one for each repetition. ``more``: what is said behind them."""
+    found = spread(ratios.values())
+    if found is None:
+        return Claim(claim, arms, wanted, f"{NOTHING}{_of(0, asked)}", "not measured")
+    kept = sum(1 for ratio in ratios.values() if holds(ratio))
+    return Claim(claim, arms, wanted, f"{times(found)}{more}{_of(found.count, asked)}", _verdict(kept, asked))
 
 
 def _one_thread(compared: Sequence[ArmOutcomes]) -> Iterator[Claim]:
@@ -215,8 +234,9 @@ def _efficiency(compared: Sequence[ArmOutcomes]) -> Iterator[Claim]:
     others = [each for each, _ in ranked if each is not ours[0]]
     ratios = _ratios(ours[0], others, lambda o: o.efficiency, max)
     if ratios:
-        kept = sum(1 for ratio in ratios if ratio >= 1)
-        yield Claim("efficiency (K2)", ours[0].name, wanted, measured, _verdict(kept, len(ratios)))
+        kept, asked = sum(1 for ratio in ratios.values() if ratio >= 1), ours[0].asked
+        measured += _of(len(ratios), asked)
+        yield Claim("efficiency (K2)", ours[0].name, wanted, measured, _verdict(kept, asked))
 
 
 def bill_rows(compared: Sequence[ArmOutcomes]) -> list[tuple[str, list[str]]]:

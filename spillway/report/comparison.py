@@ -198,8 +198,12 @@ def _all_bars(compared: Sequence[ArmOutcomes]) -> list[Panel]:
 
 
 def _repetitions(compared: Sequence[ArmOutcomes]) -> str:
-    most = max(len(each.outcomes) for each in compared)
-    return f". Medians of {most} repetitions, whiskers from the lowest to the highest." if most > 1 else ", of one run."
+    asked = max(each.asked for each in compared)
+    if asked == 1:
+        return ", of one run."
+    fewer = [f"{each.name} {len(each.outcomes)}" for each in compared if len(each.outcomes) < asked]
+    those = f" ({'; '.join(fewer)} of these)" if fewer else ""
+    return f". Medians of {asked} repetitions{those}, whiskers from the lowest to the highest."
 
 
 def _to_the_end(compared: Sequence[ArmOutcomes]) -> list[Panel]:

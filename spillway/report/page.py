@@ -12,7 +12,7 @@ from spillway.compare.ranks import ranks_in_words
 from spillway.errors import SpillwayError
 from spillway.lint.run import lint_record
 from spillway.report import sweep, sweep_data, sweep_words, words
-from spillway.report.arm_outcomes import mix_of, outcomes_of_arms
+from spillway.report.arm_outcomes import mix_of, outcomes_of_arms, unfinished_arms
 from spillway.report.charts import Clock
 from spillway.report.claims import bill_rows, claims
 from spillway.report.comparison import comparison_panels
@@ -29,7 +29,7 @@ def write_report(rundir: Path, target: Path, only: tuple[str, ...] = ()) -> None
     ``only``: the arms that it is about (none: all); of a sweep an arm's name stands for all of its points. Raises
     SpillwayError where ``rundir`` cannot be read or ``target`` cannot be written.
     """
-    write_text(target, render(_only(read_run(rundir), only)))
+    write_text(target, render(read_run(rundir), only))
 
 
 def _only(run: RunRecord, names: tuple[str, ...]) -> RunRecord:
@@ -42,8 +42,9 @@ def _only(run: RunRecord, names: tuple[str, ...]) -> RunRecord:
     return replace(run, arms=arms)
 
 
-def render(run: RunRecord) -> str:
-    """The report as HTML."""
+def render(run: RunRecord, only: tuple[str, ...] = ()) -> str:
+    """The report as HTML. ``only``: as of ``write_report``."""
+    recorded, run = run.arms, _only(run, only)
     plan = {"summary": ""} | tomllib.loads(run.plan_toml)
     seconds = max((arm.rows[-1]["t_s"] for arm in run.arms if arm.rows), default=1.0)
     clock = Clock(seconds)
@@ -51,6 +52,7 @@ def render(run: RunRecord) -> str:
     drawn = [] if swept and len(run.arms) > sweep_data.MOST_SECTIONS else run.arms
     sections = [_Section(index, arm, arm_panels(arm, clock)) for index, arm in enumerate(drawn)]
     outcomes = outcomes_of_arms(plan, run.arms) if len(run.arms) > 1 and not swept else []
+    unfinished = [each for each in unfinished_arms(plan, recorded) if not only or each.name in only] if outcomes else []
     compared = sweep.sweep_panels(run.arms) if swept else comparison_panels(run.arms, outcomes, clock)
     figures = {f"compare-{panel.key}": panel.figure for panel in compared}
     figures |= {f"{s.key}-{panel.key}": panel.figure for s in sections for panel in s.panels}
@@ -68,7 +70,8 @@ def render(run: RunRecord) -> str:
             compared=compared,
             arm_names=[arm.name for arm in run.arms],
             comparison=words.comparison(run.arms) if len(run.arms) > 1 and not swept else [],
-            claims=claims(outcomes, mix_of(plan)) if outcomes else [],
+            claims=claims(outcomes, mix_of(plan), unfinished) if outcomes else [],
+            unfinished=", ".join(each.name for each in unfinished),
             outcomes=outcomes,
             bill=bill_rows(outcomes) if outcomes else [],
             ranks=ranks_in_words(run.arms) if swept else [],

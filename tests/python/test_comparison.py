@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,15 @@ from made_run import STANDING, arm, run
 from made_run import second as a_second
 
 from spillway.report import series, words
-from spillway.report.arm_outcomes import ArmOutcomes, StallHandling, mix_of, outcomes_of_arms, over, stall_handling_of
+from spillway.report.arm_outcomes import (
+    ArmOutcomes,
+    StallHandling,
+    mix_of,
+    outcomes_of_arms,
+    over,
+    stall_handling_of,
+    unfinished_arms,
+)
 from spillway.report.charts import Clock
 from spillway.report.claims import Claim, bill_rows, claims
 from spillway.report.comparison import comparison_panels, diverted_spans
@@ -265,6 +274,84 @@ def test_what_was_not_finished_counts_in_no_figure() -> None:
     (one,) = compared([replace(whole, repetitions=[whole, ended, failed])])
     assert [each.writes for each in one.outcomes] == [100]
     assert compared([ended]) == []
+
+
+def seeded(name: str, rates: Mapping[int, float | None]) -> ArmRecord:
+    """An arm with a repetition of each seed, of as many writes in each second; None: it was not finished."""
+    made = [arm(name, [rate or 1.0] * 4, 4) for rate in rates.values()]
+    for each, rate in zip(made, rates.values(), strict=True):
+        each.result["complete"] = rate is not None
+    summary = made[0].summary | {
+        "repetitions": [{"seed": seed, "throughput_ops_s": rate} for seed, rate in rates.items()]
+    }
+    return replace(made[0], summary=summary, repetitions=made)
+
+
+@pytest.mark.parametrize("failed", [1, 2, 3])
+def test_repetitions_are_compared_with_those_of_the_same_seed(failed: int) -> None:
+    """Ours has 1.5 times the rival's writes with seeds 1 and 2, and misses with seed 3. Whichever of the rival's
+    repetitions failed, no ratio is of two seeds, and what was left out is not met."""
+    theirs, ours = {1: 100.0, 2: 200.0, 3: 400.0}, {1: 150.0, 2: 300.0, 3: 400.0}
+    rival = seeded("rocksdb-1", theirs | {failed: None})
+    made = compared([rival, seeded("adoc-1", theirs), seeded("spillway-1", ours)])
+    rows = claims(made, "A")
+    row = found(rows, "write throughput", "spillway-1 : rocksdb-1")
+    kept = sorted(ours[seed] / theirs[seed] for seed in theirs if seed != failed)
+    low, high = f"{kept[0]:.2f}", f"{kept[1]:.2f}"
+    assert row.measured == f"{sum(kept) / 2:.2f}× ({low} to {high}), 2 of 3 repetitions"
+    assert row.verdict == f"met in {sum(each >= 1.37 for each in kept)} of 3 runs"
+    best = found(rows, "write throughput", "spillway-1 : the best rival")
+    assert best.measured == row.measured
+    assert best.verdict == f"met in {sum(each >= 1.2 for each in kept)} of 3 runs"
+    assert found(rows, "write throughput", "spillway-1 : adoc-1").verdict == "met in 2 of 3 runs"
+    (bars,) = [
+        each for each in comparison_panels([each.record for each in made], made, Clock(8)) if "writes" in each.key
+    ]
+    assert "Medians of 3 repetitions (rocksdb-1 2 of these)" in bars.caption
+
+
+def test_an_own_repetition_that_is_missing_is_not_met() -> None:
+    """Also where the plan asks for one that nobody began."""
+    arms = [seeded("rocksdb-1", {1: 100.0, 2: 100.0}), seeded("spillway-1", {1: None, 2: 200.0})]
+    rows = claims(compared(arms), "A")
+    assert found(rows, "write throughput", "spillway-1 : rocksdb-1").verdict == "met in 1 of 2 runs"
+    zeros = found(rows, "seconds without an operation", "spillway-1")
+    assert (zeros.measured, zeros.verdict) == ("0, 1 of 2 repetitions", "met in 1 of 2 runs")
+    efficiency = found(rows, "efficiency (K2)", "spillway-1")
+    assert efficiency.measured.endswith("the best is spillway-1, 1 of 2 repetitions")
+    assert efficiency.verdict == "met in 1 of 2 runs"
+    whole = [seeded(name, {1: rate, 2: rate}) for name, rate in (("rocksdb-1", 100.0), ("spillway-1", 200.0))]
+    rows = claims(outcomes_of_arms(tomllib.loads("seeds = [1, 2, 3]\n" + PLAN), whole), "A")
+    assert found(rows, "write throughput", "spillway-1 : rocksdb-1").verdict == "met in 2 of 3 runs"
+
+
+def test_arms_without_a_repetition_in_common_are_not_compared() -> None:
+    arms = [seeded("rocksdb-1", {1: 100.0, 2: None}), seeded("spillway-1", {1: None, 2: 200.0})]
+    row = found(claims(compared(arms), "A"), "write throughput", "spillway-1 : rocksdb-1")
+    assert (row.measured, row.verdict) == ("–, 0 of 2 repetitions", "not measured")
+
+
+def test_a_seed_that_is_named_twice_is_two_repetitions() -> None:
+    rates = {"rocksdb-1": (100, 100), "spillway-1": (150, 100)}
+    arms = [twice(name, each) for name, each in rates.items()]
+    arms = [replace(each, summary=each.summary | {"repetitions": [{"seed": 7}, {"seed": 7}]}) for each in arms]
+    row = found(claims(compared(arms), "A"), "write throughput", "spillway-1 : rocksdb-1")
+    assert (row.measured, row.verdict) == ("1.25× (1.00 to 1.50)", "met in 1 of 2 runs")
+
+
+def test_the_best_rival_names_those_that_finished_nothing() -> None:
+    """Of adoc-1 no repetition was finished, and rocksdb-1 hard was never begun; adoc-4 has other threads."""
+    arms = [seeded("rocksdb-1", {1: 100.0}), seeded("adoc-1", {1: None}), seeded("spillway-1", {1: 150.0})]
+    missing = unfinished_arms(tomllib.loads(PLAN), arms)
+    assert [each.name for each in missing] == ["rocksdb-1 hard", "adoc-1", "adoc-4"]
+    rows = claims(compared(arms), "A", missing)
+    without = "without rocksdb-1 hard, adoc-1, of which no repetition was finished"
+    best = found(rows, "write throughput", f"spillway-1 : the best rival, {without}")
+    assert (best.measured, best.verdict) == ("1.50×", "met")
+    said = "no repetition was finished of: rocksdb-1 hard, adoc-1, adoc-4"
+    assert said in render(run(PLAN, arms))
+    chosen = render(run(PLAN, arms), ("rocksdb-1", "spillway-1"))
+    assert "no repetition was finished of" not in chosen, "the others were not asked for"
 
 
 def test_the_bill_names_both_ends() -> None:
