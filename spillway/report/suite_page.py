@@ -85,7 +85,8 @@ def _judged(suite: Suite, directory: Path, read: Read, on_progress: OnProgress |
     summaries = {name: {arm.name: arm.summary for arm in arms} for name, (arms, _) in read.items() if arms}
     points = {name: _points(arms) for name, (arms, _) in read.items()}
     scaled = {each.name: each.factor != 1 for each in suite.plans}
-    plain = {name: measured_of(of, points[name], {}, scaled[name]) for name, of in summaries.items()}
+    asked = {each.name: len(each.plan.seeds) for each in suite.plans}
+    plain = {name: measured_of(of, points[name], {}, scaled[name], asked[name]) for name, of in summaries.items()}
     loads = {
         (each.name, run): load
         for each in suite.plans
@@ -95,7 +96,11 @@ def _judged(suite: Suite, directory: Path, read: Read, on_progress: OnProgress |
     laws = laws_of(loads, [runs_by_law(claim, plain) for claim in suite.claims], Simulated(directory, on_progress))
     results = {
         name: measured_of(
-            of, points[name], {run: law for (plan, run), law in laws.items() if plan == name}, scaled[name]
+            of,
+            points[name],
+            {run: law for (plan, run), law in laws.items() if plan == name},
+            scaled[name],
+            asked[name],
         )
         for name, of in summaries.items()
     }

@@ -126,7 +126,8 @@ def _judge(claim: Claim, results: Results, states: Mapping[str, str]) -> Judged:
 
 def _figure(claim: Claim, results: Results) -> Judged:
     places, runs = claim.places, [_one(place, results) for place in claim.places]
-    terms = list(zip(places, runs, strict=True))
+    own, named = len(claim.place.terms), list(zip(places, runs, strict=True))
+    terms = [*_in_common(named[:own]), *_in_common(named[own:])]
     read = _read(claim, terms)
     ours, beside = _ratio(claim, read.values), _in_words(claim, read.measured)
     off = _off(claim, ours, _margin(read.basis, terms))
@@ -138,6 +139,18 @@ def _figure(claim: Claim, results: Results) -> Judged:
     beneath = _beneath(terms) if off[0] and claim.place.against else []
     rivals = [run.name for place, run in terms if place.rivals]
     return _judged(claim, said, read, off, (why, parts, *rivals, *beneath, *_not_steady(terms)), runs)
+
+
+def _in_common(terms: Sequence[tuple[Place, Measured]]) -> list[tuple[Place, Measured]]:
+    """A figure and the rival's that it is divided by, both of the repetitions that both have finished."""
+    keys = [run.by_repetition.keys() for _, run in terms]
+    if not keys or not all(keys):
+        return list(terms)  # one has no figure at all, and says why
+    kept = {key for key in keys[0] if all(key in each for each in keys)}
+    if not kept:
+        names = " and ".join(dict.fromkeys(run.name or run.arm for _, run in terms))
+        raise _Missing(f"{terms[0][0].plan} has no repetition that both {names} have finished")
+    return [(place, run if kept == set(run.by_repetition) else run.only(kept)) for place, run in terms]
 
 
 def _ratio(claim: Claim, values: Sequence[float]) -> float:
@@ -223,7 +236,8 @@ def _relation(claim: Claim, results: Results) -> Judged:
     ]
     if len(known) < 2 or len(known) < len(lines[0]):
         raise _Missing(f"{len(known)} of {len(lines[0])} points over {along} were measured")
-    terms = [(each, run) for runs in known for each, run in zip(place.terms, runs, strict=True)]
+    named = [list(zip(place.terms, runs, strict=True)) for runs in known]
+    terms = [each for pair in named for each in _in_common(pair)]
     read = _read(claim, terms)
     width = len(place.terms)
     values, scaled = (
@@ -238,7 +252,7 @@ def _relation(claim: Claim, results: Results) -> Judged:
     if claim.trend:
         good = _goes(claim, values)
         off = "" if good else f"it does not go as published: {claim.trend}"
-        return _judged(claim, ours, read, (off, 0), (beside, *steady), [run for _, run in terms])
+        return _judged(claim, ours, read, (off, 0), (beside, *steady), [run for pair in named for _, run in pair])
     wanted = claim.least_at if claim.least_at is not None else claim.most_at
     pick = min if claim.least_at is not None else max
     extreme = pick(values)
@@ -247,7 +261,7 @@ def _relation(claim: Claim, results: Results) -> Judged:
     good = any(abs(value - extreme) <= abs(extreme) * MARGIN for value in there)
     tie = f"that at {best} is within {MARGIN:.0%} of it" if good and best != wanted else ""
     off = "" if good else f"ours is at {best}"
-    return _judged(claim, ours, read, (off, 0), (tie, beside, *steady), [run for _, run in terms])
+    return _judged(claim, ours, read, (off, 0), (tie, beside, *steady), [run for pair in named for _, run in pair])
 
 
 def _same_point(run: Measured, lines: Sequence[Sequence[Measured]]) -> list[Measured]:
@@ -321,6 +335,10 @@ def _judged(
     claim: Claim, ours: str, read: _Read, off: tuple[str, int], more: Sequence[str], runs: Sequence[Measured]
 ) -> Judged:
     good = not off[0]
+    missing = list(dict.fromkeys(run.what_is_missing for run in runs if run.what_is_missing))
+    if good and (of_it := [run.what_is_missing for run in runs if run.arm == claim.place.arm and run.what_is_missing]):
+        raise _Missing(f"{of_it[0]}; what it finished comes to {ours}")
+    more = (*more, *missing)
     words = _sentences(off[0], "" if good else claim.why, *more, read.words, claim.calibrated, claim.remark)
     verdict: Verdict = "differs" if not good else "calibrated" if claim.calibrated else "reproduced"
     return Judged(claim, published(claim), ours, read.basis, verdict, words, tuple(runs))
@@ -354,8 +372,10 @@ def _one(place: Place, results: Results) -> Measured:
     if place.rivals:
         runs = [_one(replace(place, arm=arm, rivals=()), results) for arm in place.rivals]
         for run in runs:
-            if not run.filled_its_drive:
+            if run.finished or not run.full:
                 _known(place, run)
+        if not any(run.finished for run in runs):
+            raise _Missing(f"each of {', '.join(place.rivals)} filled its drive")
         best = best_of(runs, place.figure, place.arm)
         if best is None:
             raise _Missing(f"{place.plan} has not the same repetitions of {', '.join(place.rivals)}")

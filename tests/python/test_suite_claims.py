@@ -29,8 +29,8 @@ def claim(tmp_path: Path, lines: str) -> Any:
 def line(*values: float | None, arm: str = "A") -> list[Measured]:
     found = []
     for x, value in enumerate(values):
-        finished = [] if value is None else [{"wa_app": value}]
-        found.append(Measured(arm, {"x": x}, finished, "the drive is full." if value is None else ""))
+        only = {"complete": False, "failure": "the drive is full."} if value is None else {"wa_app": value}
+        found.append(Measured(arm, {"x": x}, [only]))
     return found
 
 
@@ -253,24 +253,87 @@ def test_a_rival_that_is_beaten_never_counts(tmp_path: Path) -> None:
     assert (judged.verdict, "(B)" in judged.words) == ("differs", True)
 
 
-def test_a_rival_that_filled_its_drive_is_none_and_is_named(tmp_path: Path) -> None:
-    """It wrote fastest, by what it owed. One that failed otherwise might have been the best."""
-    rates = of_rivals("throughput_ops_s", A=[8, 8], B=[4, 4], C=[9])
-    for failure, verdict, words in (
-        (
-            "put: IO error: No space left on device: no space on the drive: 4 are needed",
-            "differs",
-            "C filled the drive",
-        ),
-        ("put: Corruption: block checksum mismatch", "not measured", "not the same repetitions"),
-    ):
-        rivals = {"p": [*rates["p"][:2], replace(rates["p"][2], failure=failure)]}
-        (judged,) = judge_all(rival_claim(tmp_path, "throughput_ops_s", "above = 3"), rivals)
-        assert judged.verdict == verdict
-        assert words in judged.words
-    nobody = {"p": [rates["p"][0], *(replace(each, failure="no space on the drive") for each in rates["p"][1:])]}
-    (judged,) = judge_all(rival_claim(tmp_path, "throughput_ops_s", "above = 3"), nobody)
-    assert judged.verdict == "not measured"
+NO_SPACE = "put: IO error: No space left on device: no space on the drive: 4 are needed"
+
+
+def ended(why: str, seed: int | None = None) -> dict[str, Any]:
+    """A repetition that was not finished."""
+    return {"complete": False, "failure": why or None, "throughput_ops_s": 99.0, "wa_app": 99.0, "seed": seed}
+
+
+def test_a_rival_is_left_out_where_it_filled_its_drive_and_only_there(tmp_path: Path) -> None:
+    """C wrote fastest, by what it owed. Where it had space it is the best; where it failed otherwise it may be."""
+    rates = of_rivals("throughput_ops_s", A=[8, 8, 8], B=[4, 4, 4], C=[9, 9])
+    claims = rival_claim(tmp_path, "throughput_ops_s", "above = 1.5")
+    for place in range(3):
+        for failure, verdict, words in (
+            (NO_SPACE, "differs", "C filled the drive in 1 of 3 repetitions"),
+            ("put: Corruption: block checksum mismatch", "not measured", "not the same repetitions"),
+            ("", "not measured", "not the same repetitions"),
+        ):
+            of_c = list(rates["p"][2].repetitions)
+            of_c.insert(place, ended(failure))
+            rivals = {"p": [*rates["p"][:2], replace(rates["p"][2], repetitions=of_c)]}
+            (judged,) = judge_all(claims, rivals)
+            assert (judged.verdict, words in judged.words) == (verdict, True), judged
+    full = [replace(each, repetitions=[ended(NO_SPACE)] * 3) for each in rates["p"]]
+    (judged,) = judge_all(claims, {"p": [*rates["p"][:2], full[2]]})
+    assert (judged.verdict, judged.words) == ("reproduced", "8 over 4. The best rival (B; C filled the drive).")
+    (judged,) = judge_all(claims, {"p": [rates["p"][0], *full[1:]]})
+    assert (judged.verdict, judged.words) == ("not measured", "Each of B, C filled its drive.")
+
+
+def test_a_repetition_in_which_every_rival_filled_its_drive_is_left_out_of_both_sides(tmp_path: Path) -> None:
+    """Ours is 8, and 2 with the seed in which nobody else was finished: over 4 it is 2, with it 1.25."""
+    runs = {
+        arm: Measured(arm, {"x": 0}, [{"throughput_ops_s": rate, "seed": seed} for seed, rate in rates.items()])
+        for arm, rates in {"A": {1: 2.0, 2: 8.0}, "B": {2: 4.0}, "C": {2: 1.0}}.items()
+    }
+    for arm in "BC":
+        runs[arm] = replace(runs[arm], repetitions=[ended(NO_SPACE, 1), *runs[arm].repetitions])
+    claims = rival_claim(tmp_path, "throughput_ops_s", "published = 2\nwithin = 0.01")
+    (judged,) = judge_all(claims, {"p": list(runs.values())})
+    assert judged.verdict == "reproduced", judged
+    assert "B filled the drive in 1 of 2 repetitions; C filled the drive in 1 of 2" in judged.words
+
+
+@pytest.mark.parametrize("why", [NO_SPACE, "put: Corruption: block checksum mismatch", ""])
+@pytest.mark.parametrize("lines", ["above = 1", "above = 1\nagainst = 'B'", "above = 1\nagainst = ['B', 'C']"])
+def test_what_did_not_finish_every_repetition_reproduces_nothing(tmp_path: Path, lines: str, why: str) -> None:
+    """Of the arm whose claim it is; what differs in those that were finished differs."""
+    runs = [Measured(arm, {"x": 0}, [{"wa_app": rate}] * 3) for arm, rate in {"B": 2.0, "C": 1.0}.items()]
+    for rate, verdict in ((8.0, "not measured"), (0.5, "differs")):
+        own = Measured("A", {"x": 0}, [{"wa_app": rate, "seed": 1}, ended(why, 2), {"wa_app": rate, "seed": 3}])
+        (judged,) = judge_all(claim(tmp_path, lines), {"p": [own, *runs]})
+        assert judged.verdict == verdict, judged
+        assert f"A finished 2 of 3 repetitions (seed 2: {why or 'it was ended early'})" in judged.words
+    own = Measured("A", {"x": 0}, [{"wa_app": 8.0}], asked=3)
+    (judged,) = judge_all(claim(tmp_path, "above = 1"), {"p": [own]})
+    assert (judged.verdict, judged.words) == (
+        "not measured",
+        "A finished 1 of 3 repetitions (the others were not begun); what it finished comes to 8.",
+    )
+
+
+def test_what_did_not_finish_every_repetition_reproduces_no_relation(tmp_path: Path) -> None:
+    points = [Measured("A", {"x": x}, [{"wa_app": 9.0 - x}] * 2) for x in range(3)]
+    (judged,) = judge_all(claim(tmp_path, "along = 'x'\ntrend = 'falls'"), {"p": points})
+    assert judged.verdict == "reproduced"
+    points[1] = replace(points[1], repetitions=[{"wa_app": 8.0}, ended(NO_SPACE)])
+    (judged,) = judge_all(claim(tmp_path, "along = 'x'\ntrend = 'falls'"), {"p": points})
+    assert (judged.verdict, "A finished 1 of 2 repetitions" in judged.words) == ("not measured", True)
+
+
+def test_a_rival_is_compared_in_the_repetitions_that_it_finished(tmp_path: Path) -> None:
+    """Ours is three times B's with seeds 1 and 3, and B's second repetition failed: its median is that of two."""
+    own = Measured("A", {"x": 0}, [{"wa_app": value, "seed": seed} for seed, value in enumerate((3, 90, 9), start=1)])
+    rival = Measured("B", {"x": 0}, [{"wa_app": 1, "seed": 1}, ended("a page", 2), {"wa_app": 3, "seed": 3}])
+    (judged,) = judge_all(claim(tmp_path, "published = 3\nwithin = 0.01\nagainst = 'B'"), {"p": [own, rival]})
+    assert judged.verdict == "reproduced"
+    assert judged.words == "6 over 2. B finished 2 of 3 repetitions (seed 2: a page)."
+    apart = replace(rival, repetitions=[ended("a page", 1), {"wa_app": 1, "seed": 4}])
+    (judged,) = judge_all(claim(tmp_path, "published = 3\nagainst = 'B'"), {"p": [own, apart]})
+    assert (judged.verdict, "no repetition that both A and B have finished" in judged.words) == ("not measured", True)
 
 
 def test_repetitions_are_the_same_ones_in_every_rival(tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def test_the_papers_volumes_come_out_within_15_percent(tmp_path: Path) -> None:
 
 
 def measured(wa_app: float, law: Law | None, **more: float) -> Measured:
-    return Measured("A", {"x": 0}, [{"wa_app": wa_app, **more}], "", law, scaled=True)
+    return Measured("A", {"x": 0}, [{"wa_app": wa_app, **more}], law=law, scaled=True)
 
 
 @pytest.mark.parametrize(
