@@ -18,7 +18,9 @@ from spillway.native.process import Answer, Event, build_sha256, executable_sha2
 from spillway.plan import inputs, kept
 from spillway.plan.arm import Arm, by_keys_of_a_plan, slug
 from spillway.plan.document import Plan
-from spillway.run import host
+from spillway.run import failure, host
+from spillway.run.engine_log import EngineLog
+from spillway.run.failure import Failure
 from spillway.run.summary import summarise, typical
 from spillway.run.until import UntilSteady
 from spillway.rundir import owner
@@ -44,7 +46,7 @@ class Progress:
     repetitions: dict[str, list[Document]] = field(default_factory=dict)  # summaries by arm
     versions: Document = field(default_factory=dict)
     prepared: Document = field(default_factory=dict)  # result of each preparation, by the state that it keeps
-    failures: list[tuple[str, SpillwayError]] = field(default_factory=list)  # the run's label, and why it failed
+    failures: list[Failure] = field(default_factory=list)
     tried: int = 0  # runs of arms that were begun
     measured: bool = False  # there is a sample or a result of some arm, or a sample of a preparation that failed
     recorded: bool = False  # there is one of some arm or preparation, which is kept whatever fails later
@@ -114,8 +116,8 @@ def execute(
     if with_report:
         _write_report(out)  # in its place by now: whatever becomes of the report, what was measured is safe
     _seal(out, progress)
-    failure, code = _failure(plan, progress), _exit_code(progress)
-    return Finished(out, summary, failure, progress.interrupted, code, _only_filled(progress))
+    why, full = _failure(plan, progress), failure.only_filled(progress.failures)
+    return Finished(out, summary, why, progress.interrupted, _exit_code(progress), full)
 
 
 def record_refusal(path: Path, out: Path, command: list[str], error: SpillwayError) -> Finished:
@@ -147,14 +149,14 @@ def _run_all(
                 continue
             label = arm.name if len(plan.seeds) == 1 else f"{arm.name} ({repetition + 1} of {len(plan.seeds)})"
             progress.tried += 1
-            with _failure_of(progress, label):
+            with _failure_of(progress, label, failure.where(plan, arm, seed)):
                 _run_arm(plan, arm, label, repetition, seed, stage, progress, watch, place)
-    if progress.failures and not progress.recorded and not isinstance(progress.failures[0][1], DriveFull):
-        raise progress.failures[0][1]
+    if progress.failures and not progress.recorded and not progress.failures[0].filled_its_drive:
+        raise progress.failures[0].error
 
 
 @contextmanager
-def _failure_of(progress: Progress, label: str) -> Iterator[None]:
+def _failure_of(progress: Progress, label: str, where: str = "") -> Iterator[None]:
     """What fails within the block is a failure of the run, and no refusal, where something is recorded already."""
     try:
         yield
@@ -163,7 +165,7 @@ def _failure_of(progress: Progress, label: str) -> Iterator[None]:
     except SpillwayError as error:
         if not progress.recorded:
             raise
-        progress.failures.append((label, error))
+        progress.failures.append(Failure(label, where, error))
 
 
 def _write_documents(
@@ -242,6 +244,7 @@ class _Preparer:
     def _made(self, each: Arm, seed: int, mark: str) -> Document:
         """What the native side says of the state; empty where it was interrupted or failed."""
         recorder = ArmRecorder(self.stage / "prepared" / each.name)  # a state's name is a directory's
+        log = EngineLog(recorder.directory)
 
         def on_event(event: Event) -> None:
             _record(event, recorder, self.progress)
@@ -249,7 +252,7 @@ class _Preparer:
                 self.watch(each.name, event)
 
         try:
-            with _data_directory(each, self.stage) as (data, lock):
+            with _data_directory(each, self.stage) as (data, lock), log.kept(data):
                 asked = each.request(data, seed) | kept.request(each, self.place, {"preparation": mark})
                 result = _run(asked, on_event, held=(lock,))
             recorder.finish({name: value for name, value in result.items() if name != "event"}, each.preset_path())
@@ -260,7 +263,7 @@ class _Preparer:
             self.progress.measured = self.progress.measured or bool(recorder.rows)
             if not isinstance(error, DriveFull) and not recorder.rows:
                 raise  # nothing was recorded: it is the plan's to mend
-            self.progress.failures.append((f"the preparation {each.name}", error))
+            self.progress.failures.append(Failure(f"the preparation {each.name}", "", log.named(error)))
             recorder.finish({}, each.preset_path())
             return {}
         finally:
@@ -299,7 +302,7 @@ def _run_arm(
 ) -> None:
     name = slug(arm.name) if repetition == 0 else f"{slug(arm.name)}-r{repetition + 1}"
     recorder = ArmRecorder(stage / "arms" / name)
-    under = _drive_watch(arm)
+    log, under = EngineLog(recorder.directory), _drive_watch(arm)
 
     def on_event(event: Event) -> None:
         _record(event, recorder, progress)
@@ -309,7 +312,7 @@ def _run_arm(
             watch(label, event)
 
     def work() -> Document:
-        with _data_directory(arm, stage) as (data, lock):
+        with _data_directory(arm, stage) as (data, lock), log.kept(data):
             request = arm.request(data, seed) | kept.request(arm, place, {"plan": plan.name, "run": label})
             if under is not None:
                 request["target"]["counters"] = under.counters
@@ -318,20 +321,20 @@ def _run_arm(
             return _run(request, on_event, until.answer if until.is_requested else None, held=(lock,))
 
     try:
-        result, failure = _result(work, recorder, progress, plan.swept)
+        result, why = _result(work, recorder, progress, plan.swept)
         progress.measured = progress.measured or bool(recorder.rows) or bool(result)
         progress.recorded = progress.recorded or progress.measured
         if under is not None:
             under.end()
             result |= {"drive": under.document(result.get("host_bytes_written"), result.get("process_bytes_written"))}
-        failure = _finish(recorder, result, arm) or failure
+        why = _finish(recorder, result, arm) or (log.named(why) if why is not None else None)
     finally:
         recorder.close()
     result |= {"start": recorder.start, "versions": result.get("versions") or recorder.versions}
     progress.versions |= result["versions"] or {}
-    if failure is not None:
-        progress.failures.append((label, failure))
-    figures = summarise(arm, seed, result, recorder.rows, recorder.phases, str(failure or ""), recorder.stalls)
+    if why is not None:
+        progress.failures.append(Failure(label, failure.where(plan, arm, seed), why))
+    figures = summarise(arm, seed, result, recorder.rows, recorder.phases, str(why or ""), recorder.stalls)
     figures |= {"directory": f"arms/{name}", **arm.on_its_sweep()}
     progress.repetitions.setdefault(arm.name, []).append(figures)
 
@@ -435,16 +438,7 @@ def _failure(plan: Plan, progress: Progress) -> str:
     """Why the run is not what was asked for, in one sentence; empty where nothing failed."""
     if progress.refused is not None:
         return str(progress.refused)
-    if not progress.failures:
-        return ""
-    label, first = progress.failures[0]
-    if not progress.repetitions:  # no arm was begun
-        return f"{label} failed: {first}"
-    if not plan.swept:
-        return str(first)
-    count = len(progress.failures)
-    those = f"{label} failed" if count == 1 else f"{count} of {progress.tried} runs failed; the first, {label}"
-    return f"{those}: {first}"
+    return failure.in_words(plan, progress.failures, progress.tried, begun=bool(progress.repetitions))
 
 
 def _exit_code(progress: Progress) -> int:
@@ -452,13 +446,8 @@ def _exit_code(progress: Progress) -> int:
     if progress.refused is not None:
         return progress.refused.exit_code
     if progress.failures:
-        return min(error.exit_code for _, error in progress.failures)
+        return failure.exit_code(progress.failures)
     return Interrupted.exit_code if progress.interrupted else 0
-
-
-def _only_filled(progress: Progress) -> bool:
-    """Whether there was a failure, and each is of a drive that was filled."""
-    return bool(progress.failures) and all(isinstance(error, DriveFull) for _, error in progress.failures)
 
 
 def _complete(plan: Plan, progress: Progress) -> bool:
@@ -468,8 +457,8 @@ def _complete(plan: Plan, progress: Progress) -> bool:
 
 def _summary(plan: Plan, progress: Progress) -> Document:
     arms = {name: typical(repetitions) for name, repetitions in progress.repetitions.items()}
-    failure = _failure(plan, progress) or None
-    whole = {"plan": plan.name, "complete": _complete(plan, progress), "failure": failure, "arms": arms}
+    why = _failure(plan, progress) or None
+    whole = {"plan": plan.name, "complete": _complete(plan, progress), "failure": why, "arms": arms}
     return whole | ({"prepared": progress.prepared} if plan.preparations else {})
 
 
@@ -481,10 +470,7 @@ def _manifest(plan: Plan, command: list[str], started: datetime, progress: Progr
         "command": command,
         "complete": _complete(plan, progress),
         "failure": _failure(plan, progress) or None,
-        "failures": [
-            {"run": label, "drive_full": isinstance(error, DriveFull), "why": str(error)}
-            for label, error in progress.failures
-        ],
+        "failures": [each.document() for each in progress.failures],
         "refused": progress.refused is not None,
         "interrupted": progress.interrupted,
         "started": started.isoformat(timespec="seconds"),

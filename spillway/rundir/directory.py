@@ -6,7 +6,7 @@
     report.html     the report
     prepared/NAME/  of each preparation that was run the same as of an arm
     arms/NAME/      samples.csv, stalls.csv, phases.json, events.json, result.json and the preset of each arm (and
-                    repetition)
+                    repetition); of one that failed in the engine, the end of the engine's log as engine.log
 
 A run directory is written under a hidden name and renamed when it is whole (``spillway/rundir/stage.py``). Data goes
 one way: a run reads none of it, and the report reads nothing else.

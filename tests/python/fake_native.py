@@ -1,9 +1,10 @@
 """A stand-in for spillway-native: speaks the contract, measures nothing, answers the same each time.
 
 Run as an executable it obeys its environment: FAKE_MODE is one of ok, bad_input, disk_full, disk_full late, fails,
-fails late, crashes, crashes late, garbage and endless. With FAKE_WHERE, a JSON object such as {"value_bytes": 100}, it
-does so only for runs with that load, and with FAKE_ABOVE, a number, only for runs with more keys than that. An
-estimate's model is given FAKE_GIVEN times what the drive counted, and with FAKE_FULL, a reason, it failed.
+fails late, breaks, crashes, crashes late, garbage and endless. It breaks as an engine does, whose LOG is a copy of the
+file FAKE_ENGINE_LOG. With FAKE_WHERE, a JSON object such as {"value_bytes": 100}, it does so only for runs with that
+load or that seed, and with FAKE_ABOVE, a number, only for runs with more keys than that. An estimate's model is given
+FAKE_GIVEN times what the drive counted, and with FAKE_FULL, a reason, it failed.
 
 With FAKE_CAPACITY, operations a second by load.value_bytes such as {"100": 9000}, a phase with a rate is an open loop
 on a store that does so many: what it cannot do waits. With FAKE_ENDS_ABOVE, a rate, phases above it end as if a command
@@ -14,6 +15,7 @@ import json
 import math
 import os
 import random
+import shutil
 import signal
 import sys
 import time
@@ -279,7 +281,7 @@ def main() -> int:
         print(json.dumps(event), flush=True)
 
     where = json.loads(os.environ.get("FAKE_WHERE", "{}"))
-    if any((request.get("load") or {}).get(key) != value for key, value in where.items()):
+    if any({**request, **(request.get("load") or {})}.get(key) != value for key, value in where.items()):
         mode = "ok"
     if (request.get("load") or {}).get("num", 0) <= int(os.environ.get("FAKE_ABOVE", "-1")):
         mode = "ok"
@@ -304,6 +306,14 @@ def main() -> int:
             for index in range(30):
                 emit(sample(index, 0.1, "fill", True, 1))
         emit({"event": "error", "message": "the drive is full: no clean erase block is left.", "fault": "drive_full"})
+        return 1
+    if mode == "breaks":
+        if "FAKE_ENGINE_LOG" in os.environ:
+            shutil.copyfile(os.environ["FAKE_ENGINE_LOG"], Path(request["directory"], "LOG"))
+        for index in range(30):
+            emit(sample(index, 0.1, "fill", True, 1))
+        message = f"a background job of RocksDB failed; its LOG in {request['directory']} says why"
+        emit({"event": "error", "message": message, "fault": "io_error"})
         return 1
     if command == "run":
 
