@@ -9,6 +9,7 @@ from spillway.figures.lifetime import plain, why_no_years
 from spillway.figures.space import in_words as space_words
 from spillway.lint.table import Linted
 from spillway.quantity import human_bytes
+from spillway.report.arm_outcomes import SPILLWAY, stall_handling_of
 from spillway.report.series import die_busy, link_utilisation, mean_during
 from spillway.report.style import stall_words
 from spillway.rundir.directory import ArmRecord, RunRecord
@@ -90,7 +91,7 @@ def headline(run: RunRecord, plan: Document) -> str:
     opening = "" if run.manifest.get("complete") else "Ended early. "
     if len(run.arms) == 1:
         return opening + _one(run.arms[0], engine_name(plan))
-    return opening + _several(run.arms)
+    return opening + _several(run.arms, plan)
 
 
 def worth(arms: Sequence[ArmRecord], linted: Linted) -> str:
@@ -136,24 +137,41 @@ def _cost(summary: Document) -> str:
     return ""
 
 
-def _several(arms: Sequence[ArmRecord]) -> str:
-    known = [arm for arm in arms if arm.summary["throughput_ops_s"]]
+def _several(arms: Sequence[ArmRecord], plan: Document) -> str:
+    """The arm of Spillway against the best of the others, whoever is ahead; without one, or without others, the fastest
+    against the next."""
+    known = sorted((arm for arm in arms if arm.summary["throughput_ops_s"]), key=_slowness)
     if not known:
         return f"Of {len(arms)} arms none finished an operation."
-    best, *others = sorted(known, key=lambda arm: -arm.summary["throughput_ops_s"])
-    if not others or best.summary["throughput_ops_s"] < 1.02 * others[-1].summary["throughput_ops_s"]:
+    ours = [arm for arm in arms if stall_handling_of(plan, arm.name).system == SPILLWAY]
+    if not 0 < len(ours) < len(arms):
+        one, others, whose = known[0], known[1:], "what the next, “{}”, did"
+    else:
+        one, others = min(ours, key=_slowness), [arm for arm in known if arm not in ours]
+        whose = "the best of the others, “{}”"
+        if one not in known:
+            return f"“{one.name}” finished no operation; the best of the others, “{others[0].name}”, {_did(others[0])}."
+        if not others:
+            return f"“{one.name}” {_did(one)}, and none of the others finished one."
+    if not others or known[0].summary["throughput_ops_s"] < 1.02 * known[-1].summary["throughput_ops_s"]:
         return f"{len(arms)} arms, and their throughput is within 2 %."
-    factor = best.summary["throughput_ops_s"] / others[0].summary["throughput_ops_s"]
-    said = (
-        f"“{best.name}” did {number(best.summary['throughput_ops_s'], 0)} operations a second, "
-        f"{number(factor)} times what the next, “{others[0].name}”, did."
-    )
-    return " ".join(part for part in (said, _longest_write(best, others), _to_the_end(best, others)) if part)
+    factor = number(one.summary["throughput_ops_s"] / others[0].summary["throughput_ops_s"])
+    chosen = f", the fastest of {len(ours)} arms of Spillway," if len(ours) > 1 and others[0] not in ours else ""
+    said = f"“{one.name}”{chosen} {_did(one)}, {factor} times {whose.format(others[0].name)}."
+    return " ".join(part for part in (said, _longest_write(one, others), _to_the_end(one, others)) if part)
 
 
-def _longest_write(best: ArmRecord, others: Sequence[ArmRecord]) -> str:
+def _slowness(arm: ArmRecord) -> float:
+    return -(arm.summary["throughput_ops_s"] or 0.0)
+
+
+def _did(arm: ArmRecord) -> str:
+    return f"did {number(arm.summary['throughput_ops_s'], 0)} operations a second"
+
+
+def _longest_write(one: ArmRecord, others: Sequence[ArmRecord]) -> str:
     """Its longest write beside the best of the others'; nothing where one of them wrote nothing."""
-    its = (best.summary.get("write_latency_us") or {}).get("max")
+    its = (one.summary.get("write_latency_us") or {}).get("max")
     longest = [((arm.summary.get("write_latency_us") or {}).get("max"), arm.name) for arm in others]
     known = [(value, name) for value, name in longest if value]
     if not its or not known:
@@ -162,22 +180,22 @@ def _longest_write(best: ArmRecord, others: Sequence[ArmRecord]) -> str:
     return f"Its longest write took {about(its)}, the best of the others’ {about(least)} (“{name}”)."
 
 
-def _to_the_end(best: ArmRecord, others: Sequence[ArmRecord]) -> str:
+def _to_the_end(one: ArmRecord, others: Sequence[ArmRecord]) -> str:
     """Its whole bill, with the work that was put off, beside the best rival's; nothing where no phase settles it."""
 
     def of(arm: ArmRecord, figure: str) -> float:
         return float((arm.summary.get("bill") or {}).get(figure) or 0.0)
 
     rival = max(others, key=lambda arm: of(arm, "throughput_ops_s"))
-    rate, of_rival = of(best, "throughput_ops_s"), of(rival, "throughput_ops_s")
+    rate, of_rival = of(one, "throughput_ops_s"), of(rival, "throughput_ops_s")
     if not rate or not of_rival:
         return ""
     said = f"Counted until everything was settled, {number(rate, 0)}: {number(rate / of_rival)} times “{rival.name}”"
     wrote = [(of(arm, "wa_total"), arm.name) for arm in others if of(arm, "wa_total")]
-    if not of(best, "wa_total") or not wrote:
+    if not of(one, "wa_total") or not wrote:
         return f"{said}."
     least, name = min(wrote)
-    flash = f"{number(of(best, 'wa_total'))} bytes on flash for each of the user’s, to {number(least)} of “{name}”"
+    flash = f"{number(of(one, 'wa_total'))} bytes on flash for each of the user’s, to {number(least)} of “{name}”"
     return f"{said}, and {flash}."
 
 

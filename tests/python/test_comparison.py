@@ -411,7 +411,7 @@ def test_the_headline_is_held_against_the_best_rival(page: Path) -> None:
     said = re.search("<h1>(.*?)</h1>", page.read_text())
     assert said
     assert said[1] == (
-        "“spillway-1” did 120 operations a second, 1.26 times what the next, “rocksdb-1 hard”, did. "
+        "“spillway-1” did 120 operations a second, 1.26 times the best of the others, “rocksdb-1 hard”. "
         "Counted until everything was settled, 60: 1.26 times “rocksdb-1 hard”."
     )
 
@@ -430,6 +430,47 @@ def test_the_headlines_rivals_may_differ_by_figure() -> None:
         one.summary["bill"] = None
         one.summary["write_latency_us"] = {"max": 0.0}
     assert words.headline(run(PLAN, arms), {}).endswith("1.36 times what the next, “b”, did.")
+
+
+def test_the_headline_is_about_spillway_where_it_loses_too() -> None:
+    """120 writes a second against 150: the fastest is not the one that is asked about. Its longest write is longer."""
+    arms = [arm("rocksdb-1", [100] * 4, 4), arm("adoc-1", [150] * 4, 2), arm("spillway-1", [120] * 4, 4)]
+    for one, longest in zip(arms, (3e5, 1e4, 2e5), strict=True):
+        one.summary["write_latency_us"] = {"max": longest}
+    plan = tomllib.loads(PLAN)
+    lost = (
+        "“spillway-1” did 120 operations a second, 0.80 times the best of the others, “adoc-1”. "
+        "Its longest write took 200 ms, the best of the others’ 10 ms (“adoc-1”). "
+        "Counted until everything was settled, 60: 0.60 times “adoc-1”."
+    )
+    assert words.headline(run(PLAN, arms), plan) == lost
+    assert words.headline(run(PLAN, arms[::-1]), plan) == lost
+
+
+def test_the_headline_of_several_arms_of_spillway_is_the_fastest_ones() -> None:
+    """Against the best of the others, and not against another one of its own."""
+    plan = tomllib.loads(PLAN)
+    plan["arms"].append({"name": "spillway-2", "engine": {"name": "spillway"}})
+    arms = [arm("rocksdb-1", [100] * 4), arm("spillway-1", [120] * 4), arm("spillway-2", [150] * 4)]
+    said = words.headline(run(PLAN, arms), plan)
+    assert said.startswith(
+        "“spillway-2”, the fastest of 2 arms of Spillway, did 150 operations a second, 1.50 times the "
+    )
+    alone = words.headline(run(PLAN, arms[1:]), plan)
+    assert alone == "“spillway-2” did 150 operations a second, 1.25 times what the next, “spillway-1”, did."
+
+
+def test_the_headline_of_an_arm_that_finished_nothing() -> None:
+    def said(*rates: float) -> str:
+        arms = [arm(name, [rate]) for name, rate in zip(("rocksdb-1", "spillway-1"), rates, strict=True)]
+        return words.headline(run(PLAN, arms), tomllib.loads(PLAN))
+
+    assert said(100, 0) == (
+        "“spillway-1” finished no operation; the best of the others, “rocksdb-1”, did 100 operations a second."
+    )
+    assert said(0, 100) == "“spillway-1” did 100 operations a second, and none of the others finished one."
+    assert said(0, 0) == "Of 2 arms none finished an operation."
+    assert said(100, 101) == "2 arms, and their throughput is within 2 %."
 
 
 def test_comparisons_say_once_what_all_arms_have_alike() -> None:
