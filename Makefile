@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@sed -n 's/^#: //p' Makefile
 
-#: make demo      RocksDB, ADOC and Spillway on an emulated, steady drive, three minutes, and the report on them
+#: make demo      RocksDB, ADOC, flow control and Spillway on an emulated, steady drive, and the report on them
 demo:
 	@scripts/setup.sh
 	@scripts/demo.sh

@@ -360,6 +360,34 @@ def test_every_plan_of_the_project_resolves(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "path",
+    sorted((ROOT / "plans").glob("**/kvaccel*/*.toml")) + sorted((ROOT / "plans").glob("kvaccel-*.toml")),
+    ids=lambda path: f"{path.parent.name}/{path.name}",
+)
+def test_a_plan_says_how_full_its_drive_is_as_it_is(path: Path) -> None:
+    """In its comments and answers, of all of its words on it."""
+    text = path.read_text()
+    said = re.findall(r"(half|\d+ %) of the drive full|(?:drive is|that is) (half|\d+ %) full", text)
+    fill = tomllib.loads(text).get("initial", {}).get("fill")
+    assert {0.5 if each == "half" else float(each.split()[0]) / 100 for pair in said for each in pair if each} <= {fill}
+
+
+@pytest.mark.parametrize("name", ["b", "c"])
+def test_a_workload_of_kvaccels_is_one_plan_in_its_suite_and_beside_it(name: str) -> None:
+    beside, inside = (load_plan(ROOT / "plans" / path) for path in (f"kvaccel-{name}.toml", f"kvaccel/{name}.toml"))
+    assert beside.to_toml() == inside.to_toml()
+
+
+def test_the_demo_has_the_best_rival_as_its_suite_has_it() -> None:
+    """docs/decisions/0044: flow control, under the options and phases of the bursts that saturate a drive."""
+    demo, all_rivals = (load_plan(ROOT / "plans" / path) for path in ("demo.toml", "kvaccel/saturated.toml"))
+    of_suite = {arm.name: arm for arm in all_rivals.arms}
+    assert [arm.name for arm in demo.arms] == ["RocksDB", "ADOC", "Flow control", "Spillway"]
+    for arm in demo.arms[:-1]:
+        assert arm.request(Path("/data"), 1) == of_suite[arm.name].request(Path("/data"), 1)
+
+
+@pytest.mark.parametrize(
     ("target", "said", "of_a_plan"),
     [
         ("emulated", "--set: capacity.capacity_bytes: 4096 is smaller", "drive.capacity: 4096 is smaller"),
