@@ -210,7 +210,8 @@ def test_a_repetition_that_fails_is_no_comparison(recorded: Path, invoke: Invoke
     fake.behave("fails late")
     ended = invoke("repeat", "then", "--out", "now")
     assert (ended.code, ended.out) == (2, ""), "as of `spillway run`: its drive was full"
-    assert ended.err == "spillway: now is no repetition to compare: the drive is full: no space is left.\n"
+    why = "“small”, seed 1: the drive is full: no space is left."
+    assert ended.err == f"spillway: now is no repetition to compare: {why}\n"
 
 
 def test_other_options_that_make_no_sense(recorded: Path, invoke: Invoke) -> None:
