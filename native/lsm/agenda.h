@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <queue>
@@ -23,14 +24,20 @@ class Agenda {
     std::uint64_t id = 0;
   };
 
-  void add(Nanos at, What what, std::uint64_t id) { items_.push({at, number_++, what, id}); }
+  void add(Nanos at, What what, std::uint64_t id) {
+    items_.push({at, number_++, what, id});
+    if (what != What::sample) ++deeds_;
+  }
   std::optional<Nanos> next() const { return items_.empty() ? std::nullopt : std::optional<Nanos>(items_.top().at); }
   // REQUIRES: next()
   Item pop() {
     const Item item = items_.top();
     items_.pop();
+    if (item.what != What::sample) --deeds_;
     return item;
   }
+  // Nothing is left but to look at what there is.
+  bool only_samples() const { return deeds_ == 0; }
 
  private:
   struct Later {
@@ -38,6 +45,7 @@ class Agenda {
   };
   std::priority_queue<Item, std::vector<Item>, Later> items_;
   std::uint64_t number_ = 0;
+  std::size_t deeds_ = 0;  // items that are not samples
 };
 
 // Threads that compute share the cores evenly. A slice of work takes as long as the load at its start says. A thread

@@ -62,9 +62,10 @@ class Simulation {
     figures_.complete = true;
     while (!over()) {
       const auto event = files_.next_event();
-      const auto next = earlier(event, agenda_.next());
-      if (!next) return Status::error(Fault::stopped, "the simulation cannot go on: nothing is left that could happen");
-      now_ = std::max(now_, *next);
+      if (!event && agenda_.only_samples()) {
+        return Status::error(Fault::stopped, "the simulation cannot go on: nothing is left that could happen");
+      }
+      now_ = std::max(now_, *earlier(event, agenda_.next()));
       if (event && *event <= now_) take_drive_events();
       take_agenda();
       if (files_.refused()) return drive_full(files_);
