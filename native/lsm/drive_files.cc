@@ -6,10 +6,8 @@
 namespace spillway::lsm {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;  // of the host's file system
-
 std::uint64_t page_bytes_of(const device::DriveModel& drive) {
-  return std::max<std::uint64_t>(kPageBytes, drive.mapping_unit_bytes());
+  return std::max<std::uint64_t>(DriveFiles::kPageBytes, drive.mapping_unit_bytes());
 }
 
 }  // namespace

@@ -20,6 +20,8 @@ inline constexpr Owner kNobody = 0xFFFFFFFF;
 
 class DriveFiles {
  public:
+  static constexpr std::uint64_t kPageBytes = 4096;  // of the host's file system
+
   // REQUIRES: an idle drive, which nobody else uses meanwhile
   explicit DriveFiles(device::DriveModel& drive);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lsm/writer.h"
+
 namespace spillway::lsm {
 namespace {
 
@@ -20,12 +22,22 @@ bool too_coarse(const Spec& coarse, const device::Drive& coarse_drive) {
   return file < kLeastUnitsOfFile * coarse_drive.config.geometry.mapping_unit_bytes;
 }
 
+bool spill_too_coarse(const Spec& coarse, const device::Drive& coarse_drive) {
+  if (coarse.spill.capacity_bytes <= 0) return false;
+  const double page = std::max<double>(DriveFiles::kPageBytes, coarse_drive.config.geometry.mapping_unit_bytes);
+  return coarse.spill.capacity_bytes < 2 * std::max(page, spill_chunk_bytes(coarse.spill, coarse.grain));
+}
+
 std::uint32_t choose_grain(const Spec& spec, const device::Drive& drive) {
-  const double load = spec.load.operations * (spec.load.key_bytes + spec.load.value_bytes);
+  const double pair = spec.load.key_bytes + spec.load.value_bytes;
+  const double load = spec.load.operations * pair;
   const double file = std::min(spec.tree.target_file_size_base, spec.tree.write_buffer_size);
+  const double least_file = std::max(kLeastFileBytes, pair);  // pairs are not divided
+  const double spill = spec.spill.capacity_bytes > 0 ? spec.spill.capacity_bytes : 1e300;
   const bool is_disk = drive.layers().is_disk();
   std::uint32_t grain = 1;
-  while (grain < kMostGrain && load / grain > kFineLoadBytes && file / (2 * grain) >= kLeastFileBytes &&
+  while (grain < kMostGrain && load / grain > kFineLoadBytes && file / (2 * grain) >= least_file &&
+         spill / (2 * grain) >= least_spill_bytes(kLogChunkBytes, spec.load) &&
          (is_disk || drive.config.geometry.pages_per_block / (2 * grain) >= kLeastPagesPerBlock)) {
     grain *= 2;
   }

@@ -26,6 +26,9 @@ std::uint32_t choose_grain(const Spec& spec, const device::Drive& drive);
 // True if the tree's smallest file would be smaller than some flash pages: rounding would then decide what is written.
 bool too_coarse(const Spec& coarse, const device::Drive& coarse_drive);
 
+// True if the spill store would be smaller than two requests, so that it would never take a write.
+bool spill_too_coarse(const Spec& coarse, const device::Drive& coarse_drive);
+
 // REQUIRES: 1 <= grain <= kMostGrain, a power of two
 Spec coarser(const Spec& spec, std::uint32_t grain);
 device::Drive coarser(const device::Drive& drive, std::uint32_t grain);

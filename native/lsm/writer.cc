@@ -149,9 +149,10 @@ double Writer::until_log_acts(const Log& log) const {
   return (log.free.empty() ? log.most_pending_bytes : log.chunk_bytes) - log.pending_bytes;
 }
 
-// Sends a chunk, or less if no more has gathered. REQUIRES: something is pending, and a request may be sent
+// Sends a chunk, or less if no more has gathered. REQUIRES: a request may be sent
 bool Writer::send(Nanos now, Log& log, fs::ExtentList& place) {
-  const std::uint64_t pages = files_.pages_for(std::min(log.pending_bytes, log.chunk_bytes));
+  const std::uint64_t pages =
+      std::max<std::uint64_t>(1, files_.pages_for(std::min(log.pending_bytes, log.chunk_bytes)));
   const std::uint64_t before = place.pages();
   if (!files_.append(place, pages)) return false;
   const Owner owner = log.free.back();

@@ -44,6 +44,12 @@ double stalled_s(const Figures& figures) {
   return sum;
 }
 
+double bytes_in_levels(const Figures& figures) {
+  double sum = 0;
+  for (const LevelFigures& level : figures.levels) sum += level.bytes;
+  return sum;
+}
+
 // Every law, for every shape, distribution and number of threads.
 TEST(LsmSimulation, BytesAddUp) {
   for (const Shape shape : {Shape::leveled, Shape::universal, Shape::single_level}) {
@@ -210,6 +216,95 @@ TEST(LsmSimulation, WhatWasSpilledComesBackWhereverTheLoadEnds) {
     ended_diverting = ended_diverting || figures.spilled_operations > 0;
   }
   EXPECT_TRUE(ended_diverting);
+}
+
+// Pairs that are larger than a request of a log, or than a memtable: all are put, logged and found in the levels.
+TEST(LsmSimulation, LargePairsAreLoggedAsSmallOnesAre) {
+  device::Drive slow = small_drive();
+  slow.config.timing.program_ns = {3'000'000};
+  for (const double mib : {0.9, 1.0, 4.0, 64.0}) {
+    for (const double spill_mib : {0.0, 2.0, 8.0}) {
+      SCOPED_TRACE(testing::Message() << mib << " MiB, a spill store of " << spill_mib << " pairs");
+      Spec spec = small_spec();
+      spec.load.order = KeyOrder::unique_random;
+      spec.load.value_bytes = mib * 1048576;
+      spec.load.keys = spec.load.operations = std::ceil(1024 / std::max(mib, 1.0));
+      spec.tree.level0_slowdown_writes_trigger = spec.tree.level0_file_num_compaction_trigger;
+      spec.spill.capacity_bytes = spill_mib * std::max(2.0, 2 * mib) * 1048576;
+      const Figures figures = run(spec, slow);
+      EXPECT_NEAR(figures.operations, spec.load.operations, 1e-3);
+      const double all = spec.load.operations * entry_bytes(spec).file;
+      EXPECT_NEAR(bytes_in_levels(figures), all, 0.01 * all);
+      const double logged = (spec.load.operations - figures.spilled_operations) * entry_bytes(spec).log;
+      EXPECT_NEAR(figures.wal_bytes, logged, 0.01 * all + 2 * 1048576);
+      EXPECT_EQ(figures.spilled_operations > 0, spill_mib > 0);
+      EXPECT_NEAR(figures.spilled_bytes, figures.spilled_operations * entry_bytes(spec).log, 0.01 * all);
+    }
+  }
+}
+
+// However small the spill store and its generations are, and however coarse the grain: it takes writes, and all of them
+// come back.
+TEST(LsmSimulation, ASmallSpillStoreTakesWritesAndGivesThemBack) {
+  device::Drive slow = small_drive();
+  slow.config.timing.program_ns = {3'000'000};
+  for (const std::uint32_t grain : {1U, 8U, 64U}) {
+    for (const double capacity_mib : {2.0, 3.0, 8.0, 64.0}) {
+      for (const double generation_mib : {0.0, 0.0625, 0.9, 1.5}) {
+        SCOPED_TRACE(testing::Message() << grain << ' ' << capacity_mib << ' ' << generation_mib);
+        Spec spec = small_spec();
+        spec.grain = grain;
+        spec.tree.level0_slowdown_writes_trigger = spec.tree.level0_file_num_compaction_trigger;
+        spec.load.order = KeyOrder::unique_random;
+        spec.load.operations = 40'000;
+        spec.spill.capacity_bytes = capacity_mib * 1048576 / grain;
+        spec.spill.generation_bytes = generation_mib * 1048576 / grain;
+        const Figures figures = run(spec, slow);
+        EXPECT_GT(figures.spilled_operations, 0);
+        EXPECT_GT(figures.rollbacks, 0U);
+        const double all = spec.load.operations * entry_bytes(spec).file;
+        EXPECT_NEAR(bytes_in_levels(figures), all, 0.001 * all);
+        EXPECT_NEAR(figures.rollback_bytes_written, figures.spilled_operations * entry_bytes(spec).file, 0.01 * all);
+        const double logged = figures.spilled_operations * entry_bytes(spec).log;
+        EXPECT_GE(figures.spilled_bytes, 0.999 * logged - 4096);
+      }
+    }
+  }
+}
+
+// The coarsest grain that is chosen leaves the spill store its requests, and a memtable a whole pair.
+TEST(LsmGrain, IsChosenForTheSpillStoreAndForLargePairs) {
+  Spec spec = small_spec();
+  spec.tree.write_buffer_size = spec.tree.target_file_size_base = 1024.0 * 1048576;
+  spec.load.keys = spec.load.operations = 1e9;
+  device::Drive drive = small_drive(4096);
+  drive.config.geometry.pages_per_block = 4096;
+  const std::uint32_t free = choose_grain(spec, drive);
+  EXPECT_GT(free, 64U);
+  spec.spill.capacity_bytes = 64 << 20;
+  EXPECT_EQ(choose_grain(spec, drive), 32U);
+  spec.spill.capacity_bytes = 0;
+  spec.load.value_bytes = 64 << 20;
+  EXPECT_EQ(choose_grain(spec, drive), 8U);
+}
+
+// A tree that stops writers and has nothing to compact ends with an error, whether its course is recorded or not.
+TEST(LsmSimulation, ADeadlockIsAnErrorWithAndWithoutSamples) {
+  for (const double interval_s : {0.0, 0.01}) {
+    Spec spec = small_spec();
+    spec.sample_interval_s = interval_s;
+    spec.tree.level0_stop_writes_trigger = spec.tree.level0_slowdown_writes_trigger = 2;
+    spec.tree.max_bytes_for_level_base = 1e12;
+    spec.tree.level0_file_num_compaction_trigger = 10;
+    device::DriveModel model(small_drive(), 1);
+    Watch watch;
+    std::size_t samples = 0;
+    watch.sample = [&](const Sample& /*sample*/) { ASSERT_LT(++samples, 100'000U); };
+    watch.progress = [&](double /*operations*/) { return samples < 100'000; };
+    auto figures = simulate(spec, model, nullptr, watch);
+    ASSERT_FALSE(figures) << interval_s;
+    EXPECT_EQ(figures.status().fault(), Fault::stopped);
+  }
 }
 
 TEST(LsmSimulation, AnOpenLoopKeepsItsRate) {

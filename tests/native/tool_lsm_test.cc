@@ -51,6 +51,7 @@ TEST(LsmSimulate, RefusesWhatMakesNoSense) {
                                          {"/grain", 3, "grain is 3"},
                                          {"/grain", 4096, "grain 4096"},
                                          {"/host/cores", 0, "host.cores"},
+                                         {"/spill/capacity_bytes", (2 << 20) - 1, "spill.capacity_bytes is 2097151"},
                                          {"/tree/level0_stop_writes_trigger", 1, "must not fall"}};
   for (const Refusal& refusal : refusals) {
     Json request = example();

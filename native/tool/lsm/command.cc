@@ -120,6 +120,10 @@ Result<device::Drive> coarse_drive(const LsmRequest& request, std::uint32_t grai
     return Status::bad_input("grain " + std::to_string(grain) +
                              " leaves files of a few flash pages; give a smaller one, or 0");
   }
+  if (grain > 1 && lsm::spill_too_coarse(lsm::coarser(request.spec, grain), drive)) {
+    return Status::bad_input("grain " + std::to_string(grain) +
+                             " leaves a spill store of less than two requests; give a smaller one, or 0");
+  }
   if (drive.layers().is_disk()) return drive;
   if (const auto problem = ssd::problem(drive.config)) {
     return Status::bad_input("grain " + std::to_string(grain) + " does not fit this drive: " + problem->key + ": " +

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lsm/grain.h"
+#include "lsm/writer.h"
 #include "tool/protocol/drive_request.h"
 #include "tool/protocol/fields.h"
 
@@ -108,6 +109,15 @@ Status read_spill(const Json& json, lsm::SpillPolicy& spill) {
   return fields.finish();
 }
 
+// Beside one another, since a pair must fit the spill store.
+Status check_spill(const lsm::SpillPolicy& spill, const lsm::LoadSpec& load) {
+  const double least = lsm::least_spill_bytes(lsm::kLogChunkBytes, load);
+  if (spill.capacity_bytes == 0 || spill.capacity_bytes >= least) return {};
+  return Status::bad_input("spill.capacity_bytes is " + std::to_string(std::llround(spill.capacity_bytes)) +
+                           ", less than two requests or two pairs; give 0, for no spill store, or at least " +
+                           std::to_string(std::llround(least)));
+}
+
 Status read_host(const Json& json, lsm::HostCosts& host) {
   Fields fields(json, "host");
   host.put_ns = fields.number("put_ns", host.put_ns, 1, 1e12);
@@ -206,6 +216,7 @@ Result<LsmRequest> read_lsm_request(const Json& json) {
         read_lsm_load(load, request.spec.load), read_queries(queries, request.spec.queries)}) {
     if (!status) return status;
   }
+  if (Status status = check_spill(request.spec.spill, request.spec.load); !status) return status;
   return request;
 }
 
