@@ -15,9 +15,13 @@ constexpr double kRecovered = 1.4;
 
 StallController::StallController(const TreeOptions& options)
     : options_(options), rate_bytes_s_(options.delayed_write_rate) {
+  // As RocksDB's SanitizeOptions: no soft limit is the hard one, and a soft limit is at most the hard one.
+  double& soft = options_.soft_pending_compaction_bytes_limit;
+  const double hard = options_.hard_pending_compaction_bytes_limit;
+  if (soft == 0 || (hard > 0 && soft > hard)) soft = hard;
   if (!options.slowdown) {
     options_.level0_slowdown_writes_trigger = options.level0_stop_writes_trigger;
-    options_.soft_pending_compaction_bytes_limit = options.hard_pending_compaction_bytes_limit;
+    soft = hard;
     options_.max_write_buffer_number = std::min(options.max_write_buffer_number, 3U);
   }
 }
@@ -71,9 +75,9 @@ const StallState& StallController::update(const StallSignals& signals) {
     const double trigger = o.level0_file_num_compaction_trigger;
     const double slowdown = std::max(trigger, static_cast<double>(o.level0_slowdown_writes_trigger));
     const double speed_up_l0 = std::min(2 * trigger, trigger + (slowdown - trigger) / 4);
+    // Without limits of the debt, always.
     state_.speed_up = static_cast<double>(signals.l0_files) >= speed_up_l0 ||
-                      (o.soft_pending_compaction_bytes_limit > 0 &&
-                       signals.pending_bytes >= o.soft_pending_compaction_bytes_limit / 4);
+                      signals.pending_bytes >= o.soft_pending_compaction_bytes_limit / 4;
     if (before.delayed) rate_bytes_s_ = std::min(o.delayed_write_rate, rate_bytes_s_ * kRecovered);
   }
   last_pending_bytes_ = signals.pending_bytes;

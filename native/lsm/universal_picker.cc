@@ -69,11 +69,12 @@ std::optional<Compaction> merge_similar(const Tree& tree, const std::vector<Run>
 std::optional<Compaction> pick_universal(const Tree& tree) {
   const std::vector<Run> runs = runs_of(tree);
   const std::size_t trigger = tree.options().level0_file_num_compaction_trigger;
-  if (runs.size() < std::max<std::size_t>(2, trigger)) return std::nullopt;
-  if (auto all = reduce_size_amplification(tree, runs)) return all;
-  if (auto similar = merge_similar(tree, runs, tree.options().universal.size_ratio, runs.size())) return similar;
   const auto busy = static_cast<std::size_t>(
       std::count_if(runs.begin(), runs.end(), [](const Run& run) { return run.in_compaction; }));
+  // RocksDB's score counts the runs that are in no compaction.
+  if (runs.size() < 2 || runs.size() - busy < trigger) return std::nullopt;
+  if (auto all = reduce_size_amplification(tree, runs)) return all;
+  if (auto similar = merge_similar(tree, runs, tree.options().universal.size_ratio, runs.size())) return similar;
   if (runs.size() - busy <= trigger) return std::nullopt;
   return merge_similar(tree, runs, 1e30, runs.size() - busy - trigger + 1);
 }
