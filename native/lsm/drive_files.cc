@@ -10,12 +10,15 @@ std::uint64_t page_bytes_of(const device::DriveModel& drive) {
   return std::max<std::uint64_t>(DriveFiles::kPageBytes, drive.mapping_unit_bytes());
 }
 
+std::uint64_t pages_between(std::uint64_t first, std::uint64_t end) { return end - std::min(first, end); }
+
 }  // namespace
 
-DriveFiles::DriveFiles(device::DriveModel& drive)
+DriveFiles::DriveFiles(device::DriveModel& drive, const DriveRegion& region)
     : drive_(drive),
       page_bytes_(page_bytes_of(drive)),
-      all_pages_(drive.capacity_bytes() / page_bytes_),
+      first_page_((region.begin + page_bytes_ - 1) / page_bytes_),
+      all_pages_(pages_between(first_page_, std::min(region.end, drive.capacity_bytes()) / page_bytes_)),
       free_(all_pages_) {}
 
 std::uint64_t DriveFiles::pages_for(double bytes) const {
@@ -48,7 +51,7 @@ void DriveFiles::submit(Nanos now, ssd::Opcode op, std::span<const fs::Extent> e
     command.tag = owner;
     command.op = op;
     command.cause = static_cast<std::uint8_t>(cause);
-    command.lba = extent.first_page * page_bytes_ / drive_.lba_bytes();
+    command.lba = (first_page_ + extent.first_page) * page_bytes_ / drive_.lba_bytes();
     command.lba_count = static_cast<std::uint32_t>(extent.pages * page_bytes_ / drive_.lba_bytes());
     if (owner != kNobody) ++in_flight_[owner];
     drive_.submit(now, command);

@@ -11,6 +11,7 @@
 #include "device/device.h"
 #include "device/model/drive_model.h"
 #include "fs/extents.h"
+#include "lsm/spec.h"
 
 namespace spillway::lsm {
 
@@ -22,8 +23,8 @@ class DriveFiles {
  public:
   static constexpr std::uint64_t kPageBytes = 4096;  // of the host's file system
 
-  // REQUIRES: an idle drive, which nobody else uses meanwhile
-  explicit DriveFiles(device::DriveModel& drive);
+  // Files lie in `region`, in whole pages of it. REQUIRES: an idle drive, which nobody else uses meanwhile
+  explicit DriveFiles(device::DriveModel& drive, const DriveRegion& region = {});
 
   std::uint64_t page_bytes() const { return page_bytes_; }
   std::uint64_t pages_for(double bytes) const;
@@ -55,9 +56,10 @@ class DriveFiles {
 
   device::DriveModel& drive_;
   const std::uint64_t page_bytes_;
-  const std::uint64_t all_pages_;
-  fs::FreeExtents free_;
-  std::uint64_t cursor_ = 0;  // after the last allocation
+  const std::uint64_t first_page_;  // of the region
+  const std::uint64_t all_pages_;   // in the region
+  fs::FreeExtents free_;            // pages count from the region's first one
+  std::uint64_t cursor_ = 0;        // after the last allocation
   std::uint64_t peak_held_bytes_ = 0;
   std::vector<std::uint32_t> in_flight_;  // commands of an owner's request
   std::vector<ssd::Completion> done_;

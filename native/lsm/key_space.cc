@@ -22,7 +22,7 @@ double zeta_between(double first, double last, double theta) {
 
 double total(const Entries& entries) { return std::accumulate(entries.begin(), entries.end(), 0.0); }
 
-KeySpace::KeySpace(const LoadSpec& load)
+KeySpace::KeySpace(const LoadSpec& load, std::uint32_t grain)
     : overwrites_(load.order == KeyOrder::uniform || load.order == KeyOrder::zipfian),
       sequential_(load.order == KeyOrder::sequential) {
   if (load.order != KeyOrder::zipfian) {
@@ -32,11 +32,13 @@ KeySpace::KeySpace(const LoadSpec& load)
   }
   double weights = 0;
   double first = 1;
-  while (first <= load.keys) {
-    const double last = std::min(first * 2, load.keys + 1);
+  const double g = grain;
+  const double keys = load.keys * g;
+  while (first <= keys) {
+    const double last = std::min(first * 2, keys + 1);
     const double weight = zeta_between(first, last, load.zipfian_constant);
-    class_keys_.push_back(last - first);
-    key_probability_.push_back(weight / (last - first));
+    class_keys_.push_back((last - first) / g);
+    key_probability_.push_back(weight * g / (last - first));
     weights += weight;
     first *= 2;
   }

@@ -9,10 +9,13 @@
 //
 // The second holds for sets that are independent of each other, as memtables of random writes are. The sets of a load
 // that writes each key once do not meet: their sizes add.
+// At grain g the classes are those of the original load, with K_c / g keys of probability g q_c: n / g puts then hold
+// distinct(n) / g keys. (Fewer keys of a zipfian load would be other ones: it has no scale.)
 // Ignores: zipfian loads whose popular keys lie side by side (YCSB scatters them by a hash).
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -26,7 +29,8 @@ double total(const Entries& entries);
 
 class KeySpace {
  public:
-  explicit KeySpace(const LoadSpec& load);
+  // `load` of a coarse grain: its keys are those of the original, divided by the grain.
+  explicit KeySpace(const LoadSpec& load, std::uint32_t grain = 1);
 
   std::size_t classes() const { return class_keys_.size(); }
   double class_keys(std::size_t c) const { return class_keys_[c]; }

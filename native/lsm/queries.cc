@@ -14,13 +14,30 @@ namespace {
 constexpr double kFirstReadAhead = 8 * 1024;
 constexpr double kMostReadAhead = 256 * 1024;
 constexpr std::size_t kReadsBeforeReadAhead = 2;
+constexpr std::uint64_t kRoundsBetweenAsking = 4096;  // some milliseconds of the processor
 
-// What a thread does next: compute, then perhaps read.
+// What a thread does next: compute, then perhaps read. Or it reads a run on, block by block: a scan of any length is
+// one step for each run.
 struct Step {
   double compute_ns = 0;
   double read_bytes = 0;  // 0: none
   const SortedFile* file = nullptr;
+  double left_bytes = 0;  // of the run's further blocks, this read included
+  double ahead = kFirstReadAhead;
+  std::size_t reads = 1;
 };
+
+// False: the step has no further read.
+bool read_on(Step& step, double block_size) {
+  step.left_bytes -= step.read_bytes;
+  if (step.left_bytes <= 0) return false;
+  step.read_bytes = block_size;
+  if (++step.reads > kReadsBeforeReadAhead) {
+    step.read_bytes = std::max(step.read_bytes, step.ahead);
+    step.ahead = std::min(kMostReadAhead, step.ahead * 2);
+  }
+  return true;
+}
 
 struct Thread {
   std::vector<Step> steps;
@@ -41,11 +58,12 @@ class Queries {
     threads_.resize(run.query.threads);
   }
 
-  QueryFigures run(Nanos& end) {
+  std::optional<QueryFigures> run(Nanos& end) {
     const Nanos began = now_;
     for (std::uint32_t t = 0; t < threads_.size(); ++t) begin(t);
     std::vector<Owner> ready;
-    while (running_ > 0) {
+    for (std::uint64_t round = 0; running_ > 0; ++round) {
+      if (round % kRoundsBetweenAsking == 0 && !run_.goes_on()) return std::nullopt;
       const auto event = files_.next_event();
       const auto item = agenda_.next();
       if (!event && !item) break;
@@ -101,6 +119,7 @@ class Queries {
 
   void go_on(std::uint32_t t) {
     Thread& thread = threads_[t];
+    if (read_on(thread.steps[thread.at], run_.spec.tree.block_size)) return compute(t);
     if (++thread.at < thread.steps.size()) return compute(t);
     figures_.latency.record(now_ - thread.began);
     ++figures_.operations;
@@ -148,20 +167,21 @@ class Queries {
     }
     // Of a Bloom filter, at its best number of hashes.
     const double false_positive = run_.spec.tree.bits_per_key > 0 ? std::pow(0.6185, run_.spec.tree.bits_per_key) : 1.0;
-    steps.push_back({run_.spec.host.get_ns, 0, nullptr});
+    steps.push_back({.compute_ns = run_.spec.host.get_ns});
     double at = random_.uniform() * in_any;
     for (const auto& [file, newest] : covers) {
       const bool found = at < newest || file == covers.back().first;
       at -= newest;
       const bool reads = found || random_.uniform() < false_positive;
-      steps.push_back({run_.spec.host.probe_ns, reads ? run_.spec.tree.block_size : 0, file});
+      const double read_bytes = reads ? run_.spec.tree.block_size : 0;
+      steps.push_back({.compute_ns = run_.spec.host.probe_ns, .read_bytes = read_bytes, .file = file});
       if (found) return;
     }
   }
 
   void plan_scan(std::vector<Step>& steps) {
     const double key = random_.uniform();
-    steps.push_back({run_.spec.host.get_ns + run_.query.seek_nexts * run_.spec.host.next_ns, 0, nullptr});
+    steps.push_back({.compute_ns = run_.spec.host.get_ns + run_.query.seek_nexts * run_.spec.host.next_ns});
     double density_of_all = 0;
     std::vector<std::pair<const SortedFile*, double>> positioned;
     for (const Files& run : runs_) {
@@ -170,7 +190,7 @@ class Queries {
       const double density = total(file->entries) / (file->high - file->low);
       density_of_all += density;
       positioned.emplace_back(file, density);
-      steps.push_back({run_.spec.host.probe_ns, run_.spec.tree.block_size, file});
+      steps.push_back({.compute_ns = run_.spec.host.probe_ns, .read_bytes = run_.spec.tree.block_size, .file = file});
     }
     for (const auto& [file, density] : positioned) {
       const double pairs = run_.query.seek_nexts * density / density_of_all;
@@ -180,17 +200,8 @@ class Queries {
 
   // The blocks of a run behind its first one. A pair lies anywhere in the first block.
   void add_sequential_reads(std::vector<Step>& steps, const SortedFile& file, double bytes) {
-    double left = bytes - random_.uniform() * run_.spec.tree.block_size;
-    double ahead = kFirstReadAhead;
-    for (std::size_t reads = 1; left > 0; ++reads) {
-      double size = run_.spec.tree.block_size;
-      if (reads > kReadsBeforeReadAhead) {
-        size = std::max(size, ahead);
-        ahead = std::min(kMostReadAhead, ahead * 2);
-      }
-      steps.push_back({0, size, &file});
-      left -= size;
-    }
+    const double left = bytes - random_.uniform() * run_.spec.tree.block_size;
+    if (left > 0) steps.push_back({.read_bytes = run_.spec.tree.block_size, .file = &file, .left_bytes = left});
   }
 
   const QueryRun& run_;
@@ -208,6 +219,8 @@ class Queries {
 
 }  // namespace
 
-QueryFigures run_query(const QueryRun& run, DriveFiles& files, Nanos& now) { return Queries(run, files, now).run(now); }
+std::optional<QueryFigures> run_query(const QueryRun& run, DriveFiles& files, Nanos& now) {
+  return Queries(run, files, now).run(now);
+}
 
 }  // namespace spillway::lsm

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 
 #include "lsm/drive_files.h"
 #include "lsm/figures.h"
@@ -22,9 +24,10 @@ struct QueryRun {
   const fs::ExtentList* anywhere;  // reads go there, in place of the tree's files; null: to the files
   double entry_bytes;
   std::uint64_t seed;
+  std::function<bool()> goes_on;  // asked from time to time; false: the run ends early
 };
 
-// Advances `now` to its end. REQUIRES: nothing else uses the drive meanwhile
-QueryFigures run_query(const QueryRun& run, DriveFiles& files, Nanos& now);
+// Advances `now` to its end. Nothing: it ended early. REQUIRES: nothing else uses the drive meanwhile
+std::optional<QueryFigures> run_query(const QueryRun& run, DriveFiles& files, Nanos& now);
 
 }  // namespace spillway::lsm

@@ -29,8 +29,9 @@ constexpr double kOverAllocation = 0.6;  // blocks
 constexpr Nanos kProgressEvery = 50'000'000;  // of virtual time
 
 Status drive_full(const DriveFiles& files) {
-  return Status::error(Fault::drive_full, "the tree does not fit the drive: " + std::to_string(files.held_bytes()) +
-                                              " bytes are held; raise capacity.capacity_bytes or lower load.num");
+  return Status::error(Fault::drive_full,
+                       "the tree does not fit the drive: " + std::to_string(files.held_bytes()) +
+                           " bytes are held; raise capacity.capacity_bytes, or lower load.num or initial.fill");
 }
 
 class Simulation {
@@ -39,8 +40,8 @@ class Simulation {
       : spec_(spec),
         query_drive_(query_drive),
         watch_(watch),
-        keys_(spec.load),
-        files_(drive),
+        keys_(spec.load, spec.grain),
+        files_(drive, spec.region),
         processor_(spec.host.cores),
         stalls_(spec.tree),
         background_(spec_, keys_, files_, agenda_, processor_, figures_),
@@ -154,7 +155,7 @@ class Simulation {
     count_stall();
     StallSignals signals;
     signals.immutable_memtables = background_.immutable_memtables();
-    signals.l0_files = background_.tree().level(0).size();
+    signals.l0_files = background_.tree().stall_runs();
     signals.pending_bytes = background_.tree().pending_compaction_bytes();
     if (signals.immutable_memtables == signals_.immutable_memtables && signals.l0_files == signals_.l0_files &&
         signals.pending_bytes == signals_.pending_bytes) {
@@ -193,6 +194,7 @@ class Simulation {
     agenda_.add(now_ + sample_ns(), Agenda::What::sample, 0);
   }
 
+  // One that the watch ends has no figures; those of the load and of the queries before it stay.
   void run_queries() {
     if (!figures_.complete) return;
     const EntryBytes entry = entry_bytes(spec_);
@@ -211,8 +213,12 @@ class Simulation {
                          background_.tree(),
                          elsewhere ? &anywhere : nullptr,
                          entry.file,
-                         ssd::mix(spec_.seed + 17)};
-      figures_.queries.push_back(run_query(run, elsewhere ? *elsewhere : files_, now));
+                         ssd::mix(spec_.seed + 17),
+                         [&] { return !watch_.progress || watch_.progress(writer_.operations()); }};
+      const auto figures = run_query(run, elsewhere ? *elsewhere : files_, now);
+      figures_.complete = figures.has_value();
+      if (!figures) return;
+      figures_.queries.push_back(*figures);
     }
   }
 

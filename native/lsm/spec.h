@@ -79,6 +79,12 @@ struct HostCosts {
   double log_dirty_bytes = 64.0 * 1048576;
 };
 
+// Where on the drive the tree lies: other data has the rest. Bytes, not divided by the grain.
+struct DriveRegion {
+  std::uint64_t begin = 0;
+  std::uint64_t end = ~std::uint64_t{0};  // beyond the drive's end: up to it
+};
+
 enum class KeyOrder : std::uint8_t { unique_random, sequential, uniform, zipfian };
 
 struct LoadSpec {
@@ -105,6 +111,7 @@ struct Spec {
   SpillPolicy spill;
   HostCosts host;
   LoadSpec load;
+  DriveRegion region;
   std::vector<QuerySpec> queries;
   std::uint64_t seed = 1;
   double sample_interval_s = 0;  // 0: no samples

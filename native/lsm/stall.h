@@ -24,7 +24,7 @@ struct StallState {
 // What it depends on.
 struct StallSignals {
   std::size_t immutable_memtables = 0;
-  std::size_t l0_files = 0;
+  std::size_t l0_files = 0;  // Tree::stall_runs()
   double pending_bytes = 0;
 };
 

@@ -182,6 +182,13 @@ double Tree::coming_down(std::size_t index) const {
   return sum;
 }
 
+std::size_t Tree::stall_runs() const {
+  std::size_t runs = levels_[0].size();
+  if (options_.shape != Shape::universal) return runs;
+  for (std::size_t l = 1; l < levels_.size(); ++l) runs += levels_[l].empty() ? 0 : 1;
+  return runs;
+}
+
 double Tree::pending_compaction_bytes() const {
   if (options_.shape == Shape::universal) return 0;
   double estimate = 0;

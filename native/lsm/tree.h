@@ -59,6 +59,10 @@ class Tree {
   // REQUIRES: all inputs are in the tree; outputs of a level below L0 do not overlap what stays in it
   void replace(const Files& inputs, const Files& outputs, std::size_t output_level);
 
+  // What RocksDB's triggers of L0 stall writers by (l0_delay_trigger_count): L0's files, and in a universal tree the
+  // other sorted runs too.
+  std::size_t stall_runs() const;
+
   // The level into which L0 is compacted. 1 unless level targets are dynamic.
   std::size_t base_level() const { return base_level_; }
   double target_bytes(std::size_t index) const { return targets_[index]; }

@@ -99,6 +99,7 @@ def request(
         "seed": seed,
         "drive": setting.drive.model(factor, config.extra_op),
         "initial": {"kind": "trimmed" if config.discard else "steady", "fill": 1.0},
+        "overwrites_initial": True,  # without discard, the drive is full of stale data
         "tree": tree,
         "spill": {"capacity_bytes": small.spill_bytes if config.spill != "off" else 0},
         "host": {"cores": setting.cores},

@@ -87,7 +87,7 @@ def lsm_request(
 ) -> Document:
     """A request. ``values`` are keys of its objects by their dotted names with ``__`` in place of the dot, None for the
     default (``tree__fanout=8``). ``settings`` are such keys as KEY=VALUE. ``queries`` are WORKLOAD[:THREADS[:OPS]].
-    ``fill``: share of the drive that is steadily full of other data. Raises SpillwayError."""
+    ``fill``: share of the drive that is steadily full of other data; the tree lies beside it. Raises SpillwayError."""
     request: Document = {"drive": drive, "seed": seed, "grain": grain, "sample_interval_s": sample_interval_s}
     if fill:
         request["initial"] = {"kind": "steady", "fill": fill}

@@ -3,50 +3,18 @@
 
 #include <cmath>
 
-#include "device/preset/preset.h"
 #include "lsm/agenda.h"
 #include "lsm/grain.h"
 #include "lsm/simulation.h"
 #include "lsm/stall.h"
+#include "lsm_simulations.h"
 
 namespace spillway::lsm {
 namespace {
 
-device::Drive small_drive(double gib = 4) {
-  device::Drive drive;
-  drive.config.capacity.capacity_bytes = static_cast<std::uint64_t>(gib * 1073741824);
-  drive.config.capacity.spare_factor = 0.1;
-  drive.config.timing.program_ns = {400'000};
-  drive.config.write_cache.bytes = 16 << 20;
-  return drive;
-}
-
-Spec small_spec() {
-  Spec spec;
-  spec.tree.write_buffer_size = spec.tree.target_file_size_base = 1 << 20;
-  spec.tree.max_bytes_for_level_base = 4 << 20;
-  spec.load.value_bytes = 1000;
-  spec.load.keys = spec.load.operations = 200'000;
-  spec.load.order = KeyOrder::uniform;
-  return spec;
-}
-
-Figures run(const Spec& spec, const device::Drive& drive = small_drive()) {
-  device::DriveModel model(drive, spec.seed);
-  auto figures = simulate(spec, model, nullptr, {});
-  EXPECT_TRUE(figures) << figures.status().message();
-  return figures ? *figures : Figures();
-}
-
 double stalled_s(const Figures& figures) {
   double sum = 0;
   for (std::size_t c = 0; c < kStallCauses; ++c) sum += figures.delayed_s[c] + figures.stopped_s[c];
-  return sum;
-}
-
-double bytes_in_levels(const Figures& figures) {
-  double sum = 0;
-  for (const LevelFigures& level : figures.levels) sum += level.bytes;
   return sum;
 }
 
@@ -183,111 +151,6 @@ TEST(LsmSimulation, ASlowerDriveStallsWritersLonger) {
   EXPECT_LE(stalled_s(on_slow), on_slow.load_seconds + 1e-6);
 }
 
-TEST(LsmSimulation, ASpillStoreTakesTheWritesOfStalls) {
-  Spec spec = small_spec();
-  device::Drive slow = small_drive();
-  slow.config.timing.program_ns = {3'000'000};
-  const Figures without = run(spec, slow);
-  spec.spill.capacity_bytes = 64 << 20;
-  const Figures with = run(spec, slow);
-  EXPECT_GT(with.spilled_operations, 0);
-  EXPECT_LT(with.load_seconds, without.load_seconds);
-  // All of it came back.
-  EXPECT_GT(with.rollback_bytes_written, 0);
-  EXPECT_NEAR(with.operations, spec.load.operations, 1);
-}
-
-// However the load ends: while writes are diverted, between two generations, with a log write in flight.
-TEST(LsmSimulation, WhatWasSpilledComesBackWhereverTheLoadEnds) {
-  device::Drive slow = small_drive();
-  slow.config.timing.program_ns = {3'000'000};
-  Spec spec = small_spec();
-  spec.tree.level0_slowdown_writes_trigger = spec.tree.level0_file_num_compaction_trigger;
-  spec.load.order = KeyOrder::unique_random;
-  bool ended_diverting = false;
-  for (int part = 1; part <= 40; ++part) {
-    spec.load.operations = 2'500.0 * part + 137;
-    spec.spill.capacity_bytes = part % 2 == 0 ? 16 << 20 : 256 << 20;
-    const Figures figures = run(spec, slow);
-    SCOPED_TRACE(part);
-    double in_levels = 0;
-    for (const LevelFigures& level : figures.levels) in_levels += level.bytes;
-    EXPECT_NEAR(in_levels, spec.load.operations * entry_bytes(spec).file, 0.001 * in_levels + 2000);
-    ended_diverting = ended_diverting || figures.spilled_operations > 0;
-  }
-  EXPECT_TRUE(ended_diverting);
-}
-
-// Pairs that are larger than a request of a log, or than a memtable: all are put, logged and found in the levels.
-TEST(LsmSimulation, LargePairsAreLoggedAsSmallOnesAre) {
-  device::Drive slow = small_drive();
-  slow.config.timing.program_ns = {3'000'000};
-  for (const double mib : {0.9, 1.0, 4.0, 64.0}) {
-    for (const double spill_mib : {0.0, 2.0, 8.0}) {
-      SCOPED_TRACE(testing::Message() << mib << " MiB, a spill store of " << spill_mib << " pairs");
-      Spec spec = small_spec();
-      spec.load.order = KeyOrder::unique_random;
-      spec.load.value_bytes = mib * 1048576;
-      spec.load.keys = spec.load.operations = std::ceil(1024 / std::max(mib, 1.0));
-      spec.tree.level0_slowdown_writes_trigger = spec.tree.level0_file_num_compaction_trigger;
-      spec.spill.capacity_bytes = spill_mib * std::max(2.0, 2 * mib) * 1048576;
-      const Figures figures = run(spec, slow);
-      EXPECT_NEAR(figures.operations, spec.load.operations, 1e-3);
-      const double all = spec.load.operations * entry_bytes(spec).file;
-      EXPECT_NEAR(bytes_in_levels(figures), all, 0.01 * all);
-      const double logged = (spec.load.operations - figures.spilled_operations) * entry_bytes(spec).log;
-      EXPECT_NEAR(figures.wal_bytes, logged, 0.01 * all + 2 * 1048576);
-      EXPECT_EQ(figures.spilled_operations > 0, spill_mib > 0);
-      EXPECT_NEAR(figures.spilled_bytes, figures.spilled_operations * entry_bytes(spec).log, 0.01 * all);
-    }
-  }
-}
-
-// However small the spill store and its generations are, and however coarse the grain: it takes writes, and all of them
-// come back.
-TEST(LsmSimulation, ASmallSpillStoreTakesWritesAndGivesThemBack) {
-  device::Drive slow = small_drive();
-  slow.config.timing.program_ns = {3'000'000};
-  for (const std::uint32_t grain : {1U, 8U, 64U}) {
-    for (const double capacity_mib : {2.0, 3.0, 8.0, 64.0}) {
-      for (const double generation_mib : {0.0, 0.0625, 0.9, 1.5}) {
-        SCOPED_TRACE(testing::Message() << grain << ' ' << capacity_mib << ' ' << generation_mib);
-        Spec spec = small_spec();
-        spec.grain = grain;
-        spec.tree.level0_slowdown_writes_trigger = spec.tree.level0_file_num_compaction_trigger;
-        spec.load.order = KeyOrder::unique_random;
-        spec.load.operations = 40'000;
-        spec.spill.capacity_bytes = capacity_mib * 1048576 / grain;
-        spec.spill.generation_bytes = generation_mib * 1048576 / grain;
-        const Figures figures = run(spec, slow);
-        EXPECT_GT(figures.spilled_operations, 0);
-        EXPECT_GT(figures.rollbacks, 0U);
-        const double all = spec.load.operations * entry_bytes(spec).file;
-        EXPECT_NEAR(bytes_in_levels(figures), all, 0.001 * all);
-        EXPECT_NEAR(figures.rollback_bytes_written, figures.spilled_operations * entry_bytes(spec).file, 0.01 * all);
-        const double logged = figures.spilled_operations * entry_bytes(spec).log;
-        EXPECT_GE(figures.spilled_bytes, 0.999 * logged - 4096);
-      }
-    }
-  }
-}
-
-// The coarsest grain that is chosen leaves the spill store its requests, and a memtable a whole pair.
-TEST(LsmGrain, IsChosenForTheSpillStoreAndForLargePairs) {
-  Spec spec = small_spec();
-  spec.tree.write_buffer_size = spec.tree.target_file_size_base = 1024.0 * 1048576;
-  spec.load.keys = spec.load.operations = 1e9;
-  device::Drive drive = small_drive(4096);
-  drive.config.geometry.pages_per_block = 4096;
-  const std::uint32_t free = choose_grain(spec, drive);
-  EXPECT_GT(free, 64U);
-  spec.spill.capacity_bytes = 64 << 20;
-  EXPECT_EQ(choose_grain(spec, drive), 32U);
-  spec.spill.capacity_bytes = 0;
-  spec.load.value_bytes = 64 << 20;
-  EXPECT_EQ(choose_grain(spec, drive), 8U);
-}
-
 // A tree that stops writers and has nothing to compact ends with an error, whether its course is recorded or not.
 TEST(LsmSimulation, ADeadlockIsAnErrorWithAndWithoutSamples) {
   for (const double interval_s : {0.0, 0.01}) {
@@ -332,70 +195,6 @@ TEST(LsmSimulation, EndsEarlyWhenAsked) {
   ASSERT_TRUE(figures);
   EXPECT_FALSE(figures->complete);
   EXPECT_LT(figures->operations, 200'000);
-}
-
-// A coarse grain is the same experiment: ratios and rates stay.
-TEST(LsmGrain, KeepsRatiosAndRates) {
-  Spec spec = small_spec();
-  spec.tree.write_buffer_size = spec.tree.target_file_size_base = 8 << 20;
-  spec.tree.max_bytes_for_level_base = 32 << 20;
-  spec.load.keys = spec.load.operations = 800'000;
-  device::Drive drive = small_drive(8);
-  drive.config.geometry.page_bytes = 16384;
-  drive.config.geometry.pages_per_block = 256;
-  const Figures fine = run(spec, drive);
-  const Figures coarse = finer(run(coarser(spec, 8), coarser(drive, 8)), 8);
-  const auto ratio = [](double a, double b) { return a / b; };
-  EXPECT_NEAR(ratio(coarse.operations, fine.operations), 1, 1e-6);
-  EXPECT_NEAR(ratio(coarse.compaction_bytes_written, fine.compaction_bytes_written), 1, 0.1);
-  EXPECT_NEAR(ratio(coarse.load_seconds, fine.load_seconds), 1, 0.15);
-}
-
-TEST(LsmQueries, OneRunTakesOneRead) {
-  Spec spec = small_spec();
-  spec.tree.shape = Shape::single_level;
-  spec.tree.level0_file_num_compaction_trigger = 1;
-  spec.tree.levels = 2;
-  spec.load.order = KeyOrder::unique_random;
-  spec.load.operations = spec.load.keys = 30'000;
-  spec.queries = {
-      {QuerySpec::Kind::point, 1, 2000, 0}, {QuerySpec::Kind::point, 8, 2000, 0}, {QuerySpec::Kind::scan, 1, 200, 128}};
-  const Figures figures = run(spec);
-  ASSERT_EQ(figures.queries.size(), 3U);
-  EXPECT_NEAR(figures.queries[0].block_reads / 2000, 1, 1e-9);
-  EXPECT_LT(figures.queries[1].seconds, figures.queries[0].seconds);
-  EXPECT_GT(figures.queries[2].block_reads / 200, 4);
-}
-
-TEST(LsmQueries, AFilterSavesReads) {
-  Spec spec = small_spec();
-  spec.queries = {{QuerySpec::Kind::point, 1, 3000, 0}};
-  const double without = run(spec).queries[0].block_reads;
-  spec.tree.bits_per_key = 10;
-  const double with = run(spec).queries[0].block_reads;
-  EXPECT_LT(with, without);
-  EXPECT_GE(with, 3000);
-}
-
-TEST(LsmStall, FollowsRocksdbsConditions) {
-  TreeOptions options;
-  StallController stalls(options);
-  EXPECT_FALSE(stalls.update({0, 4, 0}).delayed);
-  EXPECT_FALSE(stalls.state().speed_up);
-  EXPECT_TRUE(stalls.update({0, 8, 0}).speed_up);  // min(2 x trigger, trigger + a quarter of the way to slowdown)
-  EXPECT_TRUE(stalls.update({0, 20, 1e9}).delayed);
-  EXPECT_EQ(stalls.state().rate_bytes_s, options.delayed_write_rate);
-  EXPECT_EQ(stalls.update({0, 21, 2e9}).rate_bytes_s, 0.8 * options.delayed_write_rate);
-  EXPECT_EQ(stalls.update({0, 20, 1e9}).rate_bytes_s, options.delayed_write_rate);
-  EXPECT_TRUE(stalls.update({0, 36, 1e9}).stopped);
-  EXPECT_EQ(stalls.state().cause, StallCause::l0);
-  EXPECT_TRUE(stalls.update({2, 0, 0}).stopped);
-  EXPECT_EQ(stalls.state().cause, StallCause::memtable);
-  EXPECT_TRUE(stalls.update({0, 0, options.hard_pending_compaction_bytes_limit}).stopped);
-  options.slowdown = false;
-  StallController no_slowdown(options);
-  EXPECT_FALSE(no_slowdown.update({0, 35, 100.0 * 1073741824}).delayed);
-  EXPECT_TRUE(no_slowdown.update({0, 36, 0}).stopped);
 }
 
 }  // namespace

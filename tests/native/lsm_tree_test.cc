@@ -325,6 +325,33 @@ TEST(LsmPicker, UniversalMergesWholeRunsInTheOrderOfTheirAge) {
   EXPECT_EQ(compaction->output_level, 2U);
 }
 
+// RocksDB's score of a universal tree counts its idle runs: what running compactions take is no reason for another one.
+TEST(LsmPicker, UniversalWaitsForEnoughIdleRuns) {
+  TreeOptions options = small_options();
+  options.shape = Shape::universal;
+  for (std::size_t idle = 0; idle < 8; ++idle) {
+    Tree tree(options);
+    for (int i = 0; i < 4; ++i) {
+      tree.add_newest(file(0, 1, 100));
+      tree.level(0).front()->in_compaction = true;
+    }
+    for (std::size_t i = 0; i < idle; ++i) tree.add_newest(file(0, 1, 100));
+    EXPECT_EQ(pick_compaction(tree).has_value(), idle >= options.level0_file_num_compaction_trigger) << idle;
+  }
+}
+
+TEST(LsmTree, OfAUniversalTreeEverySortedRunStalls) {
+  TreeOptions options = small_options();
+  for (const Shape shape : {Shape::leveled, Shape::universal}) {
+    options.shape = shape;
+    Tree tree(options);
+    for (int i = 0; i < 3; ++i) tree.add_newest(file(0, 1, 100));
+    put_in_level(tree, 2, {file(0, 0.5, 100), file(0.5, 1, 100)});
+    put_in_level(tree, 3, {file(0, 1, 100)});
+    EXPECT_EQ(tree.stall_runs(), shape == Shape::universal ? 5U : 3U);
+  }
+}
+
 TEST(LsmTree, L0OutputsTakeThePlaceOfTheirInputs) {
   Tree tree(small_options());
   const File oldest = file(0, 1, 1);

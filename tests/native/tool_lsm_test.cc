@@ -48,6 +48,7 @@ TEST(LsmSimulate, RefusesWhatMakesNoSense) {
                                          {"/load/rate_ops_s", 0, "rate_ops_s"},
                                          {"/queries/0/workload", "x", "queries[0].workload"},
                                          {"/queries/0/threads", 0, "threads"},
+                                         {"/initial/fill", 1, "initial.fill is 1"},
                                          {"/grain", 3, "grain is 3"},
                                          {"/grain", 4096, "grain 4096"},
                                          {"/host/cores", 0, "host.cores"},
@@ -60,6 +61,43 @@ TEST(LsmSimulate, RefusesWhatMakesNoSense) {
     EXPECT_EQ(outcome.status.fault(), Fault::bad_input) << refusal.pointer;
     EXPECT_NE(outcome.status.message().find(refusal.word), std::string::npos) << outcome.status.message();
   }
+}
+
+// The tree lies beside other data, in the partition, or over what the drive held, as the request says.
+TEST(LsmSimulate, LiesWhereTheInitialStateLeavesSpace) {
+  Json request = example();
+  request["load"]["num"] = 200'000;  // of 2.5 times as many bytes with what compactions write beside
+  request["drive"]["set"]["capacity.capacity_bytes"] = "1GiB";
+  request.erase("queries");
+  const auto fits = [&](const Json& initial, bool overwrites = false) {
+    request["initial"] = initial;
+    request["overwrites_initial"] = overwrites;
+    const Outcome outcome = perform_lsm(request);
+    EXPECT_TRUE(outcome.status || outcome.status.fault() == Fault::drive_full) << outcome.status.message();
+    return static_cast<bool>(outcome.status);
+  };
+  EXPECT_TRUE(fits({{"kind", "steady"}, {"fill", 0.2}}));
+  for (const char* kind : {"steady", "sequential"}) {
+    EXPECT_FALSE(fits({{"kind", kind}, {"fill", 0.9}})) << kind;
+    EXPECT_TRUE(fits({{"kind", kind}, {"fill", 0.9}}, /*overwrites=*/true)) << kind;
+  }
+  EXPECT_TRUE(fits({{"kind", "steady"}, {"fill", 0.9}, {"partition", "trimmed"}}));
+  EXPECT_FALSE(fits({{"kind", "steady"}, {"fill", 0.9}, {"partition", "trimmed"}, {"partition_bytes", 100 << 20}}));
+}
+
+// C = 0 is what a single level has where nothing else is asked for.
+TEST(LsmSimulate, ASingleLevelKeepsItsTrigger) {
+  Json request = example();
+  request["tree"]["shape"] = "single-level";
+  const auto compactions = [&](const Json& trigger) {
+    request["tree"]["level0_file_num_compaction_trigger"] = trigger;
+    const Outcome outcome = perform_lsm(request);
+    EXPECT_TRUE(outcome.status) << outcome.status.message();
+    return outcome.last()["files_touched"]["by_level"][0]["compactions"].get<int>();
+  };
+  const int of_none = compactions(nullptr);
+  EXPECT_EQ(of_none, compactions(1));
+  EXPECT_LT(compactions(4), of_none);
 }
 
 TEST(LsmSimulate, EndsEarlyWithWhatWasDone) {

@@ -86,6 +86,9 @@ def test_files_touched_in_a_compaction_grow_with_the_fanout() -> None:
         ({"load__operations": 300_000}, "load.operations is above load.num"),
         ({"tree__level0_stop_writes_trigger": 2}, "must not fall in this order"),
         ({"grain": 3}, "grain is 3; it takes a power of two"),
+        ({"fill": 1.0}, "initial.fill is 1: other data leaves no space"),
+        ({"spill__capacity_bytes": "1MiB"}, "spill.capacity_bytes is 1048576, less than two requests"),
+        ({"spill__capacity_bytes": "2MiB", "load__value_bytes": "4MiB"}, "spill.capacity_bytes is 2097152"),
     ],
 )
 def test_what_makes_no_sense_is_refused(more: dict[str, Any], sentence: str) -> None:
@@ -98,6 +101,23 @@ def test_a_tree_that_does_not_fit_the_drive_says_so() -> None:
     drive = {"preset": "nvmevirt-970pro", "set": {"capacity.capacity_bytes": "256MiB"}}
     with pytest.raises(SpillwayError, match="does not fit the drive"):
         simulate(lsm_request(drive, **(SMALL | {"load__num": 2_000_000})))
+
+
+def test_the_tree_lies_beside_other_data() -> None:
+    drive = {"preset": "nvmevirt-970pro", "set": {"capacity.capacity_bytes": "1GiB"}}
+    load = SMALL | {"load__num": 100_000, "load__operations": 500_000, "load__distribution": "uniform"}
+    amplified = [ratios(simulate(lsm_request(drive, fill=fill, **load))).wa_device or 0 for fill in (0, 0.4, 0.7)]
+    assert 1 <= amplified[0] < amplified[1] < amplified[2]
+    with pytest.raises(SpillwayError, match="does not fit the drive"):
+        simulate(lsm_request(drive, fill=0.95, **load))
+
+
+@pytest.mark.parametrize("value", ["1MiB", "4MiB", "64MiB"])
+@pytest.mark.parametrize("spill", [None, "512MiB"])
+def test_large_values_are_put_and_logged(value: str, spill: str | None) -> None:
+    result = simulate(lsm_request(DRIVE, load__num=24, load__value_bytes=value, spill__capacity_bytes=spill))
+    assert result["complete"] and result["operations"] == 24
+    assert result["wal_bytes"] + result["spilled_bytes"] >= 0.99 * result["user_bytes"] - 2**20
 
 
 def test_the_command_prints_a_table_and_writes_its_course(invoke: Invoke, tmp_path: Path) -> None:

@@ -154,12 +154,15 @@ Status lsm_simulate(const Json& json, Events& events, const std::atomic<bool>& s
 
   const double began = cpu_seconds();
   device::DriveModel drive(coarse.value(), request->spec.seed);
-  const auto prepared = prepare(drive, request->initial, request->spec.seed, events, stop);
+  device::InitialState initial = request->initial;
+  initial.partition_bytes /= grain;
+  const auto prepared = prepare(drive, initial, request->spec.seed, events, stop);
   if (!prepared) return prepared.status();
   drive.reset_counters();
   const double prepared_at = cpu_seconds();
 
-  const lsm::Spec spec = lsm::coarser(request->spec, grain);
+  lsm::Spec spec = lsm::coarser(request->spec, grain);
+  spec.region = region_of(*request, drive.capacity_bytes(), grain);
   ProgressReporter progress(events, "simulate", "operations");
   lsm::Watch watch;
   const double g = grain;

@@ -35,9 +35,9 @@ Status read_universal(const Json& json, lsm::UniversalOptions& universal) {
   return fields.finish();
 }
 
-// C = 0 and one level without a limit (M30).
-void make_single_level(lsm::TreeOptions& tree) {
-  tree.level0_file_num_compaction_trigger = 1;
+// One level without a limit, and C = 0 unless a trigger is given (M30).
+void make_single_level(lsm::TreeOptions& tree, bool gives_trigger) {
+  if (!gives_trigger) tree.level0_file_num_compaction_trigger = 1;
   tree.levels = 2;
   tree.level_compaction_dynamic_level_bytes = false;
 }
@@ -92,7 +92,9 @@ Status read_tree(const Json& json, lsm::TreeOptions& tree) {
   const Json& universal = fields.inner("universal");
   if (Status status = fields.finish(); !status) return status;
   if (!problem) return problem;
-  if (tree.shape == lsm::Shape::single_level) make_single_level(tree);
+  if (tree.shape == lsm::Shape::single_level) {
+    make_single_level(tree, !json.value(Json::json_pointer("/level0_file_num_compaction_trigger"), Json()).is_null());
+  }
   if (tree.level0_stop_writes_trigger < tree.level0_slowdown_writes_trigger ||
       tree.level0_slowdown_writes_trigger < tree.level0_file_num_compaction_trigger) {
     return Status::bad_input(
@@ -181,7 +183,32 @@ Status read_queries(const Json& json, std::vector<lsm::QuerySpec>& queries) {
   return {};
 }
 
+bool lies_beside(const LsmRequest& request) {
+  const device::InitialState& initial = request.initial;
+  using Kind = device::InitialState::Kind;
+  return !request.overwrites_initial && initial.partition == device::InitialState::Partition::as_is &&
+         (initial.kind == Kind::sequential || initial.kind == Kind::steady);
+}
+
+Status check_place(const LsmRequest& request) {
+  if (!lies_beside(request) || request.initial.fill < 1) return {};
+  return Status::bad_input(
+      "initial.fill is 1: other data leaves no space for the tree; lower it, or set overwrites_initial to let the tree "
+      "overwrite that data");
+}
+
 }  // namespace
+
+lsm::DriveRegion region_of(const LsmRequest& request, std::uint64_t capacity_bytes, std::uint32_t grain) {
+  lsm::DriveRegion region;
+  if (lies_beside(request)) {
+    region.begin = static_cast<std::uint64_t>(std::ceil(request.initial.fill * static_cast<double>(capacity_bytes)));
+  } else if (request.initial.partition != device::InitialState::Partition::as_is &&
+             request.initial.partition_bytes > 0) {
+    region.end = request.initial.partition_bytes / grain;
+  }
+  return region;
+}
 
 Result<LsmRequest> read_lsm_request(const Json& json) {
   Fields fields(json, "");
@@ -197,6 +224,7 @@ Result<LsmRequest> read_lsm_request(const Json& json) {
   request.spec.sample_interval_s = fields.number("sample_interval_s", 0, 0, 1e9);
   const double interval_s = request.spec.sample_interval_s;
   request.grain = static_cast<std::uint32_t>(fields.whole("grain", 0, 0, lsm::kMostGrain));
+  request.overwrites_initial = fields.flag("overwrites_initial", false);
   if (Status status = fields.finish(); !status) return status;
   if (interval_s > 0 && interval_s < kLeastIntervalS) {
     return Status::bad_input("sample_interval_s takes 0, for no samples, or 0.001 and more");
@@ -211,6 +239,7 @@ Result<LsmRequest> read_lsm_request(const Json& json) {
   auto state = read_initial(initial);
   if (!state) return state.status();
   request.initial = std::move(*state);
+  if (Status status = check_place(request); !status) return status;
   for (const Status& status :
        {read_tree(tree, request.spec.tree), read_spill(spill, request.spec.spill), read_host(host, request.spec.host),
         read_lsm_load(load, request.spec.load), read_queries(queries, request.spec.queries)}) {

@@ -4,7 +4,7 @@ namespace spillway::tool {
 namespace {
 
 constexpr int kContractMajor = 1;
-constexpr int kContractMinor = 6;
+constexpr int kContractMinor = 7;
 
 }  // namespace
 
