@@ -81,7 +81,7 @@ void Background::start_flush(Nanos now) {
   job.outputs = merge(keys_, spec, random_);
   job.merge_ns = puts * (spec_.host.flush_entry_ns + entry_.file * spec_.host.flush_byte_ns);
   ++flushes_;
-  start_lanes(now, index, 1);
+  start_lanes(now, index);
 }
 
 MergeSpec Background::merge_spec(const Compaction& compaction) const {
@@ -99,11 +99,29 @@ MergeSpec Background::merge_spec(const Compaction& compaction) const {
   return spec;
 }
 
+// What a subcompaction takes of a compaction's input. As Compaction::ShouldFormSubcompactions and
+// CompactionJob::GenSubcompactionBoundaries.
+double Background::range_bytes_of(const Compaction& compaction, double input_bytes) const {
+  const bool universal = spec_.tree.shape == Shape::universal;
+  const bool splits = (compaction.start_level == 0 || universal) && compaction.output_level > 0;
+  if (!splits || compaction.trivial_move) return input_bytes;
+  return std::min(input_bytes, std::max(input_bytes / spec_.tree.max_subcompactions,
+                                        tree_.target_file_bytes(compaction.output_level)));
+}
+
 void Background::start_compaction(Nanos now, Compaction compaction) {
   const std::size_t index = new_job(Job::Kind::compaction);
   Job& job = jobs_[index];
   const Files inputs = compaction.all();
-  if (!compaction.trivial_move) job.outputs = merge(keys_, merge_spec(compaction), random_);
+  if (!compaction.trivial_move) {
+    MergeSpec spec = merge_spec(compaction);
+    const double all = bytes_of(inputs);
+    const double range = range_bytes_of(compaction, all);
+    if (range < all) job.cuts = cuts_of(inputs, range, spec_.tree.max_subcompactions);
+    job.lane_share = range / all;
+    spec.cuts = job.cuts;
+    job.outputs = merge(keys_, spec, random_);
+  }
   if (compaction.output_level > 0) tree_.begin_writing(compaction.output_level, range_of(inputs));
   double entries = 0;
   for (const File& file : inputs) {
@@ -113,11 +131,9 @@ void Background::start_compaction(Nanos now, Compaction compaction) {
     for (const fs::Extent& extent : file->place.extents()) job.input.append(extent);
   }
   job.merge_ns = entries * (spec_.host.merge_entry_ns + entry_.file * spec_.host.merge_byte_ns);
-  const bool splits = compaction.start_level == 0 && compaction.output_level > 0;
-  const auto parts = static_cast<std::uint32_t>(std::max<std::size_t>(1, compaction.lower.size()));
   job.compaction = std::move(compaction);
   ++compactions_;
-  start_lanes(now, index, splits ? std::min(spec_.tree.max_subcompactions, parts) : 1);
+  start_lanes(now, index);
 }
 
 void Background::roll_back(Nanos now, fs::ExtentList spilled, double puts) {
@@ -143,25 +159,33 @@ void Background::roll_back(Nanos now, fs::ExtentList spilled, double puts) {
   }
   job.merge_ns = entries * (spec_.host.merge_entry_ns + entry_.file * spec_.host.merge_byte_ns);
   ++rollbacks_;
-  start_lanes(now, index, 1);
+  start_lanes(now, index);
 }
 
-void Background::start_lanes(Nanos now, std::size_t index, std::uint32_t count) {
+// A lane for each range between cuts: it reads its share of the input, and writes the files that begin in the range.
+void Background::start_lanes(Nanos now, std::size_t index) {
   Job& job = jobs_[index];
   std::uint64_t writes = 0;
   for (const File& file : job.outputs) writes += files_.pages_for(file->bytes);
   const std::uint64_t reads = job.input.pages();
   job.chunk_unit = reads > 0 ? reads : writes;
+  const std::size_t count = job.cuts.size() + 1;
   job.lanes_left = count;
-  for (std::uint32_t i = 0; i < count; ++i) {
+  std::uint64_t reads_before = 0;
+  std::size_t file = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool last = i + 1 == count;
+    const double share = std::min(1.0, static_cast<double>(i + 1) * job.lane_share);
+    const std::uint64_t reads_until = last ? reads : static_cast<std::uint64_t>(static_cast<double>(reads) * share);
+    const std::size_t first = file;
+    while (file < job.outputs.size() && (last || job.outputs[file]->low < job.cuts[i])) ++file;
     const std::uint32_t id = free_lane();
     Lane& lane = lanes_[id];
     lane = Lane();
     lane.job = index;
-    lane.read_pages = reads * (i + 1) / count - reads * i / count;
-    lane.file = job.outputs.size() * i / count;
-    const std::size_t end = job.outputs.size() * (i + 1) / count;
-    for (std::size_t f = lane.file; f < end; ++f) lane.write_pages += files_.pages_for(job.outputs[f]->bytes);
+    lane.read_pages = reads_until - std::exchange(reads_before, reads_until);
+    lane.file = first;
+    for (std::size_t f = first; f < file; ++f) lane.write_pages += files_.pages_for(job.outputs[f]->bytes);
     if (lane.write_pages > 0) lane.file_pages = files_.pages_for(job.outputs[lane.file]->bytes);
     lane.pages_out_of_page_in = reads > 0 ? static_cast<double>(writes) / static_cast<double>(reads) : 0;
     lane.step = Lane::Step::writing;  // taken, and nothing in flight

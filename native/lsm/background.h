@@ -54,7 +54,8 @@ class Background {
   void start_compaction(Nanos now, Compaction compaction);
   MergeSpec merge_spec(const Compaction& compaction) const;
   std::size_t new_job(Job::Kind kind);
-  void start_lanes(Nanos now, std::size_t index, std::uint32_t count);
+  double range_bytes_of(const Compaction& compaction, double input_bytes) const;
+  void start_lanes(Nanos now, std::size_t index);
   std::uint32_t free_lane();
 
   void step(Nanos now, std::uint32_t id);

@@ -53,6 +53,8 @@ struct Job {
   std::uint64_t next_read = 0;
   double merge_ns = 0;           // in all
   std::uint64_t chunk_unit = 0;  // pages over which merge_ns is spread: read, or else written
+  std::vector<double> cuts;      // keys between its lanes
+  double lane_share = 1;         // of the input: what each lane but the last one reads
   std::size_t lanes_left = 0;
   std::size_t opened = 0;  // outputs
 };

@@ -8,6 +8,8 @@
 namespace spillway::lsm {
 namespace {
 
+constexpr double kAlmost = 1e-6;  // of a range: what rounding may leave
+
 double normal(ssd::Random& random) {
   const double u = std::max(random.uniform(), 1e-300);
   return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * random.uniform());
@@ -58,6 +60,11 @@ class Outputs {
 
   void set_ended(double bytes) { ended_ = bytes; }
 
+  // The sweep passes a key at which a file ends.
+  void cut() {
+    if (open_) end();
+  }
+
   Files take() {
     if (open_) end();
     return std::move(files_);
@@ -103,7 +110,7 @@ struct Edge {
   double at = 0;
   const SortedFile* file = nullptr;
   bool begins = false;
-  bool grandparent = false;
+  bool grandparent = false;  // with no file: a cut
 };
 
 std::vector<Edge> edges_of(const MergeSpec& spec) {
@@ -117,6 +124,7 @@ std::vector<Edge> edges_of(const MergeSpec& spec) {
     edges.push_back({file->low, file.get(), true, true});
     edges.push_back({file->high, file.get(), false, true});
   }
+  for (const double cut : spec.cuts) edges.push_back({cut, nullptr, false, true});
   // Ends before beginnings at the same place; else in the order of the inputs, so that a run repeats.
   std::stable_sort(edges.begin(), edges.end(),
                    [](const Edge& a, const Edge& b) { return a.at != b.at ? a.at < b.at : a.begins < b.begins; });
@@ -124,6 +132,36 @@ std::vector<Edge> edges_of(const MergeSpec& spec) {
 }
 
 }  // namespace
+
+std::vector<double> cuts_of(const Files& files, double range_bytes, std::size_t most) {
+  // How many bytes a key more has, from where on.
+  std::vector<std::pair<double, double>> changes;
+  double left = bytes_of(files);
+  for (const File& file : files) {
+    const double density = file->bytes / (file->high - file->low);
+    changes.emplace_back(file->low, density);
+    changes.emplace_back(file->high, -density);
+  }
+  std::sort(changes.begin(), changes.end());
+  std::vector<double> cuts;
+  double density = 0;
+  double at = changes.empty() ? 0 : changes.front().first;
+  double until_cut = range_bytes;
+  for (const auto& [key, change] : changes) {
+    while (density > 0 && until_cut < (key - at) * density) {
+      if (cuts.size() + 1 >= most || left - until_cut <= kAlmost * range_bytes) return cuts;
+      at += until_cut / density;
+      cuts.push_back(at);
+      left -= until_cut;
+      until_cut = range_bytes;
+    }
+    left -= (key - at) * density;
+    until_cut -= (key - at) * density;
+    at = key;
+    density += change;
+  }
+  return cuts;
+}
 
 Files merge(const KeySpace& keys, const MergeSpec& spec, ssd::Random& random) {
   Outputs outputs(keys, spec, random);
@@ -138,7 +176,9 @@ Files merge(const KeySpace& keys, const MergeSpec& spec, ssd::Random& random) {
     std::size_t boundaries = 0;
     for (; i < edges.size() && edges[i].at == at; ++i) {
       const Edge& edge = edges[i];
-      if (edge.grandparent) {
+      if (edge.file == nullptr) {
+        outputs.cut();
+      } else if (edge.grandparent) {
         ++boundaries;
         (edge.begins ? begun : ended) += edge.file->bytes;
       } else if (edge.begins) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "lsm/tree.h"
 #include "ssd/structures/random.h"
@@ -21,7 +22,12 @@ struct MergeSpec {
   bool align_to_grandparents = false;
   double most_overlap_bytes = 0;  // of one output with grandparents and itself (max_compaction_bytes)
   double entry_bytes = 0;
+  std::vector<double> cuts;  // keys at which a file ends in any case, in order
 };
+
+// Keys that divide what files hold into ranges of `range_bytes`, the last one excepted, but at most into `most` ranges.
+// As CompactionJob::GenSubcompactionBoundaries. REQUIRES: range_bytes > 0
+std::vector<double> cuts_of(const Files& files, double range_bytes, std::size_t most);
 
 // Output files without number and place, in the order of their keys. Their ends scatter by what is random in how many
 // entries lie in a range. REQUIRES: !inputs.empty()

@@ -138,6 +138,28 @@ TEST(LsmSimulation, TieringWritesLessThanLeveling) {
   EXPECT_GT(universal.peak_held_bytes, leveled.peak_held_bytes);
 }
 
+// Subcompactions divide the input by its size, not by the files of the level below: a compaction is faster with them
+// though the level below is empty or the tree is universal, and the tree holds the same.
+TEST(LsmSimulation, SubcompactionsSplitWhateverIsLargeEnough) {
+  for (const Shape shape : {Shape::leveled, Shape::universal}) {
+    Spec spec = small_spec();
+    spec.tree.shape = shape;
+    spec.load.order = KeyOrder::unique_random;
+    spec.load.keys = 32'000;
+    spec.load.operations = 4.02 * memtable_puts(spec);
+    spec.tree.level0_file_num_compaction_trigger = 4;
+    spec.host.merge_entry_ns = 200'000;
+    spec.host.cores = 64;
+    const Figures one = run(spec);
+    spec.tree.max_subcompactions = 4;
+    const Figures four = run(spec);
+    EXPECT_EQ(one.compactions, 1U);
+    EXPECT_EQ(four.compactions, 1U);
+    EXPECT_NEAR(bytes_in_levels(four), bytes_in_levels(one), 1);
+    EXPECT_LT(four.load_seconds + four.settle_seconds, 0.6 * (one.load_seconds + one.settle_seconds));
+  }
+}
+
 TEST(LsmSimulation, ASlowerDriveStallsWritersLonger) {
   Spec spec = small_spec();
   spec.tree.soft_pending_compaction_bytes_limit = 64 << 20;

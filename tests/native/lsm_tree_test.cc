@@ -153,6 +153,50 @@ TEST(LsmMerge, CutsBeforeAFileBelowThatWouldBeTooMuch) {
   EXPECT_NEAR(merge(keys, spec, random).front()->high, 0.4, 1e-9);
 }
 
+// Cuts divide what the inputs hold, wherever it lies, into ranges of one size and a smaller last one; never into more
+// than are allowed.
+TEST(LsmMerge, CutsDivideTheInputsEvenly) {
+  const Files inputs = {file(0, 1, 400), file(0, 0.1, 400), file(0.5, 0.6, 150), file(0.9, 1, 50)};
+  const auto held = [&](double low, double high) {
+    double sum = 0;
+    for (const File& one : inputs) {
+      const double overlap = std::min(high, one->high) - std::max(low, one->low);
+      sum += std::max(0.0, overlap) / (one->high - one->low) * one->bytes;
+    }
+    return sum;
+  };
+  for (const double range : {1000.0, 500.0, 400.0, 250.0, 90.0}) {
+    for (const std::size_t most : {1U, 2U, 3U, 8U}) {
+      SCOPED_TRACE(testing::Message() << range << ' ' << most);
+      std::vector<double> cuts = cuts_of(inputs, range * kEntry, most);
+      EXPECT_EQ(cuts.size() + 1, std::min<std::size_t>(most, static_cast<std::size_t>(std::ceil(1000 / range))));
+      double low = 0;
+      for (const double cut : cuts) {
+        EXPECT_NEAR(held(low, cut), range * kEntry, 1e-6 * kEntry);
+        low = cut;
+      }
+    }
+  }
+}
+
+// No file lies on both sides of a cut, and nothing is lost by it.
+TEST(LsmMerge, FilesEndAtCuts) {
+  const KeySpace keys(load_of(KeyOrder::unique_random, 100'000));
+  ssd::Random random(1);
+  MergeSpec spec;
+  spec.inputs = {file(0, 1, 700), file(0, 1, 300)};
+  spec.target_file_bytes = 150 * kEntry;
+  spec.most_overlap_bytes = 1e9;
+  spec.entry_bytes = kEntry;
+  spec.cuts = {0.25, 0.6};
+  const Files outputs = merge(keys, spec, random);
+  EXPECT_NEAR(entries_of(outputs), 1000, 1e-6);
+  for (const double cut : spec.cuts) {
+    EXPECT_TRUE(std::none_of(outputs.begin(), outputs.end(),
+                             [cut](const File& one) { return one->low < cut && one->high > cut; }));
+  }
+}
+
 // As RocksDB's estimate: L0 counts from its number of files or its bytes on.
 TEST(LsmTree, ALargeL0IsPendingWithFewFiles) {
   Tree tree(small_options());
