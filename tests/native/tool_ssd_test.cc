@@ -41,7 +41,7 @@ TEST(SsdSimulate, GivesEveryFieldOfTheContract) {
   const Outcome outcome = perform(ssd_simulate, small_request());
   ASSERT_TRUE(outcome.status) << outcome.status.message();
   EXPECT_EQ(outcome.events.front()["event"], "started");
-  EXPECT_EQ(outcome.events.front()["contract"], Json({1, 6}));
+  EXPECT_EQ(outcome.events.front()["contract"], Json({1, 7}));
   EXPECT_EQ(outcome.events.front()["drive"]["capacity"]["spare_factor"], 0.2);
   const Json& result = outcome.last();
   EXPECT_EQ(result["event"], "result");
