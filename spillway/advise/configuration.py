@@ -14,6 +14,7 @@ SHAPES = (LEVELED, UNIVERSAL, SINGLE, SEPARATED)
 
 LEAST_BUFFER, LEAST_FILE, LEAST_BASE = 64 * 2**10, 64 * 2**10, 256 * 2**10  # RocksDB's own least memtable is 64 KiB
 UNLIMITED = 2**50  # bytes of a level without a limit
+LEAST_FANOUT = 1.1  # that is simulated
 BLOB_FILE_BYTES = 256 * MIB  # RocksDB's default blob_file_size
 BLOB_AGE_CUTOFF = 0.25  # RocksDB's default: the oldest quarter of the blob files is collected
 INDEX_ENTRY_EXTRA = 12  # bytes of an index entry beyond its key: a block's handle. Source: RocksDB's table format
@@ -24,7 +25,7 @@ class Configuration:
     """Sizes in bytes; ``compaction_threads`` compactions may run beside one flush."""
 
     shape: str = LEVELED
-    fanout: int = 10
+    fanout: float = 10  # max_bytes_for_level_multiplier, F
     l0_files: int = 4  # level0_file_num_compaction_trigger, C
     l0_slowdown: int = 20
     l0_stop: int = 36
@@ -63,7 +64,7 @@ class Configuration:
     @property
     def background_jobs(self) -> int:
         """max_background_jobs: the least of which RocksDB gives a quarter to flushes and enough to compactions."""
-        jobs = self.compaction_threads + 1
+        jobs = max(self.compaction_threads + 1, self.compaction_threads * 4 // 3 - 1)
         while jobs - max(1, jobs // 4) < self.compaction_threads:
             jobs += 1
         return jobs
@@ -120,10 +121,12 @@ def family_options(config: Configuration) -> dict[str, str]:
     if config.shape == UNIVERSAL:
         return found | {"compaction_style": "kCompactionStyleUniversal"}
     if config.shape == SINGLE:
-        return found | {"num_levels": "2", "max_bytes_for_level_base": str(UNLIMITED)}
+        # What is pending is the whole tree as soon as L0 is to be compacted: no limit of it may stop writers.
+        unlimited = {"soft_pending_compaction_bytes_limit": "0", "hard_pending_compaction_bytes_limit": "0"}
+        return found | {"num_levels": "2", "max_bytes_for_level_base": str(UNLIMITED)} | unlimited
     found |= {
         "max_bytes_for_level_base": str(config.level_base_bytes),
-        "max_bytes_for_level_multiplier": str(config.fanout),
+        "max_bytes_for_level_multiplier": f"{config.fanout:.15g}",
     }
     if config.shape == SEPARATED:
         found |= {
@@ -150,7 +153,7 @@ def in_words(config: Configuration) -> str:
     """A configuration in one line."""
     size = human_bytes(config.write_buffer_bytes).replace(".0", "")
     parts = [config.shape]
-    parts += [f"F {config.fanout}"] if config.shape in (LEVELED, SEPARATED) else []
+    parts += [f"F {config.fanout:.4g}"] if config.shape in (LEVELED, SEPARATED) else []
     parts += [f"C {config.l0_files}", f"files {human_bytes(config.file_bytes).replace('.0', '')}"]
     threads = f"{config.compaction_threads} threads" if config.compaction_threads > 1 else "1 thread"
     parts += [f"{config.write_buffers} × {size} memtables", threads]

@@ -41,6 +41,8 @@ def document(advice: Advice, others: Others, verified: list[Verified]) -> Docume
             name: prediction(each) | {"within_limits": keeps(each, limits)} for name, each in advice.rivals.items()
         },
         "without_room": list(advice.without_room),
+        "refused": dict(advice.refused),
+        "ended": advice.ended,
         "reasons": [asdict(each) for each in reasons(advice)],
         "options": options(advice.winner.config),
         "others": asdict(others),

@@ -126,6 +126,11 @@ class Drive:
     reads_overtake: int = 1  # how many reads pass a queued program
     remarks: tuple[str, ...] = field(default=())
 
+    @property
+    def has_endurance(self) -> bool:
+        """Whether it is known what the drive takes until it is worn."""
+        return self.rated_bytes is not None or bool(self.rated_pe_cycles and self.physical_bytes)
+
     def model(self, factor: float, extra_op: float) -> Document:
         """The contract's drive with 1/``factor`` of the capacity; ``extra_op`` of it is no part of the partition."""
         capacity = self.capacity_bytes / factor * (1 - extra_op)
@@ -161,6 +166,11 @@ def of_preset(name: str, settings: tuple[str, ...] = (), seed: int = 1, rated_by
 def of_profile(path: Path, rated_bytes: float | None = None) -> Drive:
     """A drive by its profile directory. Raises SpillwayError for one that is damaged or lacks what is needed."""
     profile = read_profile(path)
+    own = _preset_of(profile)
+    if own is not None:
+        has = traits(preset_path(str(own.preset)), dict(setting.partition("=")[::2] for setting in own.settings))
+        if has is not None and has.is_disk:
+            raise SpillwayError(f"{path} is a profile of a disk, and advice is for flash: name a drive of flash.")
     times = service_times(profile.samples, str(path))
     pio = profile.pio.get(PAGE)
     if pio is None or not 0 < pio.k_r.value < math.inf or not 0 < pio.write_max_mb_s < math.inf:
@@ -168,7 +178,6 @@ def of_profile(path: Path, rated_bytes: float | None = None) -> Drive:
             f"{path}: the profile does not say how many reads saturate the drive and how fast it writes at random, "
             "which a model of the drive needs; profile it again with --destroy-data and a larger --budget."
         )
-    own = _preset_of(profile)
     if own is not None:
         drive = _modelled(profile.name, drive_request(own), rated_bytes)
         return replace(drive, words=f"profile {path}, of preset {own.preset}", times=times, pio=pio)

@@ -2,20 +2,25 @@
 
 A file has sections, [Version], [DBOptions], [CFOptions "default"] and [TableOptions/BlockBasedTable "default"], and
 lines of name=value. What a file does not name has RocksDB's default. It cannot hold a block cache, which programs make
-themselves; its size stands in a comment. Files of RocksDB 5 to 11 are read (options_file_version 1): their names are
-the same.
+themselves: comments have its size and what else is no option of RocksDB. Files of RocksDB 5 to 11 are read
+(options_file_version 1): their names are the same. Values are put right as RocksDB does when it opens a database
+(SanitizeOptions, db/column_family.cc); what is beyond the simulator's bounds is taken as the bound.
 """
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
 
 from spillway.advise.configuration import (
     DEFAULTS,
+    LEAST_BUFFER,
+    LEAST_FANOUT,
     LEVELED,
     SEPARATED,
     SINGLE,
     UNIVERSAL,
+    UNLIMITED,
     Configuration,
     db_options,
     family_options,
@@ -28,7 +33,12 @@ ROCKSDB_VERSION = "7.8.3"  # whose names the options have; later versions read t
 OLDEST, NEWEST = 5, 11  # RocksDB's major versions whose files are read
 MOST_BYTES = 2**20  # of a file; RocksDB's own have some 10 KiB for each column family. Source: guess
 MOST = 2**63 - 1  # of an option: RocksDB's are 64 bits wide
-NEVER = 2**20  # files of L0 that there never are: a trigger below 0 is off
+MOST_FILES = 10**6  # of a trigger of L0, above which compactions and stops are off. Source: the simulator of the tree
+MOST_THREADS = 1024  # that are simulated; no machine that advice is for has more cores. Source: cli/models/advise.py
+LEAST_BLOCK, MOST_BLOCK = 64, 10**9  # bytes. Source: the simulator of the tree
+MOST_FANOUT = 10**9  # Source: the simulator of the tree
+MOST_BITS = 100  # of a filter for each key. Source: the simulator of the tree
+MOST_BUFFER = 64 * 2**30  # RocksDB's own. Source: SanitizeOptions
 FILTER_BITS = 10  # of a filter whose bits the file does not say. Source: RocksDB's examples
 FAMILY = "default"
 SECTION = re.compile(r'\[(\w+(?:/\w+)?)(?: "([^"]*)")?\]')
@@ -45,10 +55,21 @@ def options_text(config: Configuration, words: str) -> str:
         (f'CFOptions "{FAMILY}"', family_options(config) | {"table_factory": "BlockBasedTable"}),
         (f'TableOptions/BlockBasedTable "{FAMILY}"', table_options(config)),
     )
-    lines = [f"# {line}" for line in [*words.splitlines(), f"block cache: {config.block_cache_bytes} bytes"]]
+    lines = [f"# {line}" for line in [*words.splitlines(), *_beside(config)]]
     for title, options in sections:
         lines += ["", f"[{title}]", *(f"  {name}={value}" for name, value in options.items())]
     return "\n".join([*lines, ""])
+
+
+def _beside(config: Configuration) -> list[str]:
+    """What belongs to the configuration and is no option that a file may hold."""
+    spill = "off" if config.spill == "off" else f"{config.spill} rollback, a store of {config.spill_bytes} bytes"
+    return [
+        f"block cache: {config.block_cache_bytes} bytes",
+        f"discard of deleted files: {'on' if config.discard else 'off'}",
+        f"extra over-provisioning: {config.extra_op:.0%} of the drive in no partition",
+        f"Spillway: {spill}",
+    ]
 
 
 def read_options(path: Path) -> Configuration:
@@ -127,25 +148,38 @@ def _configuration(path: Path, db: dict[str, str], family: dict[str, str], table
             raise SpillwayError(f"{path}: {name} is {value}, and it takes at least {lowest}.")
         return value
 
+    def times(options: dict[str, str], name: str, default: float) -> float:
+        try:
+            value = float(options.get(name, default))
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise SpillwayError(f"{path}: {name} is {options[name]!r}, which is not a number.")
+        return int(value) if value.is_integer() else value
+
     jobs = least(db, "max_background_jobs", 2)
     explicit = number(db, "max_background_compactions", -1)
-    slowdown = number(family, "level0_slowdown_writes_trigger", DEFAULTS.l0_slowdown)
+    threads = explicit if explicit > 0 else max(1, jobs - max(1, jobs // 4))
+    l0_files = max(1, number(family, "level0_file_num_compaction_trigger", DEFAULTS.l0_files))
+    slowdown = max(l0_files, number(family, "level0_slowdown_writes_trigger", DEFAULTS.l0_slowdown))
+    stop = max(slowdown, number(family, "level0_stop_writes_trigger", DEFAULTS.l0_stop))
+    buffer = least(family, "write_buffer_size", DEFAULTS.write_buffer_bytes)
     return replace(
         DEFAULTS,
         shape=_shape(path, family),
-        fanout=max(2, least(family, "max_bytes_for_level_multiplier", 10)),
-        l0_files=least(family, "level0_file_num_compaction_trigger", DEFAULTS.l0_files),
-        l0_slowdown=NEVER if slowdown < 0 else max(1, slowdown),
-        l0_stop=least(family, "level0_stop_writes_trigger", DEFAULTS.l0_stop),
-        write_buffer_bytes=least(family, "write_buffer_size", DEFAULTS.write_buffer_bytes),
-        write_buffers=least(family, "max_write_buffer_number", DEFAULTS.write_buffers),
-        file_bytes=least(family, "target_file_size_base", DEFAULTS.file_bytes),
-        level_base_bytes=least(family, "max_bytes_for_level_base", DEFAULTS.level_base_bytes),
+        fanout=min(MOST_FANOUT, max(LEAST_FANOUT, times(family, "max_bytes_for_level_multiplier", 10))),
+        l0_files=min(MOST_FILES, l0_files),
+        l0_slowdown=min(MOST_FILES, slowdown),
+        l0_stop=min(MOST_FILES, stop),
+        write_buffer_bytes=min(MOST_BUFFER, max(LEAST_BUFFER, buffer)),
+        write_buffers=min(MOST_FILES, max(2, least(family, "max_write_buffer_number", DEFAULTS.write_buffers))),
+        file_bytes=min(UNLIMITED, least(family, "target_file_size_base", DEFAULTS.file_bytes)),
+        level_base_bytes=min(UNLIMITED, least(family, "max_bytes_for_level_base", DEFAULTS.level_base_bytes)),
         dynamic_levels=family.get("level_compaction_dynamic_level_bytes", "false") == "true",
-        compaction_threads=explicit if explicit > 0 else max(1, jobs - max(1, jobs // 4)),
-        subcompactions=least(db, "max_subcompactions", 1),
-        block_bytes=least(table, "block_size", DEFAULTS.block_bytes),
-        bits_per_key=_bits_per_key(table.get("filter_policy", "")),
+        compaction_threads=min(MOST_THREADS, threads),
+        subcompactions=min(MOST_THREADS, least(db, "max_subcompactions", 1)),
+        block_bytes=min(MOST_BLOCK, max(LEAST_BLOCK, least(table, "block_size", DEFAULTS.block_bytes))),
+        bits_per_key=min(MOST_BITS, _bits_per_key(table.get("filter_policy", ""))),
         direct_io=db.get("use_direct_reads", "false") == "true",
     )
 

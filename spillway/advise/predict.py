@@ -15,7 +15,9 @@ it has begun (M/G/1 with priority that is not preemptive; Kleinrock, Queueing Sy
     w tPROG / 2 / (1 - w)    where reads overtake no programs that are queued
 
 Its p99 adds the tails: of the stretch, exponential: 4.6 times the mean; of a program all but what one in a hundred
-misses. Of a put: processor time, and where the simulator says that writers are held up, what one in a hundred waits.
+misses. Of a put: processor time, and what a put that comes at any time waits: with writers stopped for a share s of the
+time, W at most, the mean wait is s W / 2, and one in a hundred waits for W (1 - 0.01 / s). The mean of a closed loop is
+what Little's law leaves of the clients' time to puts, if that is more.
 
 Intervals: the range over seeds and the model's error together, as independent parts. ``MODEL_ERROR`` says whence.
 """
@@ -111,7 +113,12 @@ def predict(load: Workload, config: Configuration, drive: Drive, traffic: Traffi
         wa_total=total,
         flash_bytes_per_op=flash,
         years=_years(drive, done, flash, app, per_op),
-        held_bytes=figure("held_bytes", traffic.held_bytes, "held_bytes", least=float(load.data_bytes)),
+        held_bytes=figure(
+            "held_bytes",
+            max(traffic.held_bytes, float(load.data_bytes)),
+            "held_bytes",
+            least=float(load.data_bytes),
+        ),
         memory_bytes=memory_bytes(config, load.pairs, load.data_bytes, load.key_bytes),
         drive_busy=min(1.0, done * system.drive_us / 1e6),
         limited_by=limited_by,
@@ -213,23 +220,27 @@ class System:
             alone = each.service_us(times, in_flight)
             waited = alone * busy / (1 - busy)
             several = math.sqrt(max(1.0, each.accesses))  # one is held as long as one in a hundred
-            mean[name] = alone + waited + each.accesses * held_us
-            p99[name] = each.p99_us(times, in_flight) + TAIL * waited + several * held_p99_us
+            held = each.accesses * held_us
+            mean[name] = alone + waited + held
+            p99[name] = each.p99_us(times, in_flight) + TAIL * waited + held + several * (held_p99_us - held_us)
         if self.load.puts:
-            mean["put"], p99["put"] = self._put_latency(rate)
+            of_reads = sum(share * mean[name] for name, (share, _) in zip(names, self.kinds, strict=True))
+            mean["put"], p99["put"] = self._put_latency(rate, of_reads)
         return mean, p99
 
-    def _put_latency(self, rate: float) -> tuple[float, float]:
-        """Of an open loop every put that is due in a stop waits; of a closed one each client has one put waiting."""
+    def _put_latency(self, rate: float, reads_us: float) -> tuple[float, float]:
+        """``reads_us``: of the mean operation, what its reads take. A closed loop waits longer where its puts are what
+        is limited."""
         traffic = self.traffic
-        usual = 3 * PUT_US
-        delayed = DELAYED_PUT_S * 1e6 if traffic.delayed_share > 0.01 else 0.0
-        waiting = traffic.stopped_share if self.load.rate_ops_s is not None else 0.0
-        stopped = traffic.worst_wait_s * 1e6 * max(0.0, 1 - 0.01 / waiting) if waiting > 0.01 else 0.0
-        own = 1e6 * self.load.clients / rate if rate else 0.0
-        held_up = own if self.load.rate_ops_s is None and not self.load.reads else 0.0
-        mean = max(PUT_US + waiting * traffic.worst_wait_s * 1e6 / 2, held_up)
-        return mean, max(usual, delayed, stopped, held_up)
+        stopped, longest_us = traffic.stopped_share, traffic.worst_wait_s * 1e6
+        left_us = 0.0
+        if self.load.rate_ops_s is None and rate:
+            left_us = (1e6 * self.load.clients / rate - reads_us) / self.load.puts
+        waited_us = stopped * longest_us / 2 + traffic.delayed_share * DELAYED_PUT_S * 1e6 / 2
+        mean = max(PUT_US + waited_us, left_us)
+        delayed_us = DELAYED_PUT_S * 1e6 if traffic.delayed_share > 0.01 else 0.0
+        stopped_us = longest_us * (1 - 0.01 / stopped) if stopped > 0.01 else 0.0
+        return mean, max(3 * PUT_US, delayed_us, stopped_us, mean)
 
 
 def _product(one: Figure, other: Figure) -> Figure:

@@ -91,9 +91,9 @@ def ranked(predictions: Sequence[Prediction], limits: Sequence[Limit], order: st
     return sorted(kept, key=lambda each: sort_key(each, order))
 
 
-def sort_key(prediction: Prediction, order: str) -> tuple[float, float, bool, float]:
+def sort_key(prediction: Prediction, order: str) -> tuple[float, float, float, float]:
     """Less is better; figures within ``TIE`` are equal, and then flash bytes decide, or of those throughput. Where both
-    are equal, what does without a spill store comes first."""
+    are equal, what does without a spill store and leaves less of the drive free comes first."""
     flash, rate = prediction.flash_bytes_per_op.value, prediction.throughput_ops_s.value
     firsts = {
         "throughput": -_step(rate),
@@ -104,7 +104,19 @@ def sort_key(prediction: Prediction, order: str) -> tuple[float, float, bool, fl
     }
     by_rate = order == "wa-total" or not flash
     second, exact = (-_step(rate), -rate) if by_rate else (_step(flash), flash)
-    return firsts[order], second, prediction.config.spill != "off", exact
+    config = prediction.config
+    return firsts[order], second, (config.spill != "off") + config.extra_op, exact
+
+
+def gains(prediction: Prediction, plain: Prediction) -> bool:
+    """Whether any figure that is ranked is better than that of ``plain``, by more than ``TIE``."""
+
+    def costs(each: Prediction) -> list[float]:
+        years = 1 / each.years.value if each.years else 0.0
+        fixed = [each.flash_bytes_per_op.value, each.worst_p99_us, each.held_bytes.value, years]
+        return [1 / each.throughput_ops_s.value, *fixed]
+
+    return any(own < (1 - TIE) * other for own, other in zip(costs(prediction), costs(plain), strict=True))
 
 
 def _step(value: float) -> int:

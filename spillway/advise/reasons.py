@@ -1,12 +1,12 @@
 """Why each line of the winner is as it is: what is predicted with another value, in a sentence with the figure."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spillway.advise.configuration import SEPARATED, SINGLE, UNIVERSAL, Configuration
 from spillway.advise.predict import Prediction
 from spillway.advise.rank import time_words
-from spillway.advise.reads import false_positives, sorted_runs
+from spillway.advise.reads import false_positives, runs_of, sorted_runs
 from spillway.advise.search import Advice
 from spillway.quantity import human_bytes
 
@@ -30,7 +30,7 @@ def reasons(advice: Advice) -> list[Reason]:
     threads = str(config.compaction_threads)
     found = [Reason("shape", config.shape, _shape(advice))]
     if config.shape in ("leveled", SEPARATED):
-        found.append(_line(advice, "fanout", str(config.fanout), "fanout", str))
+        found.append(_line(advice, "fanout", f"{config.fanout:.4g}", "fanout", str))
         of_levels = "dynamic" if config.dynamic_levels else "static"
         found.append(_line(advice, "level sizes", of_levels, "dynamic_levels", _dynamic))
     found += [
@@ -102,9 +102,11 @@ def _filters(advice: Advice) -> str:
     if not advice.request.load.gets:
         return "There are no gets, which alone use them."
     other = advice.variants.get("bits_per_key")
-    share = false_positives(config)
+    passed = false_positives(config)
+    _, runs = runs_of(advice.request.load, config, winner.traffic)
+    looked_into = sum(each.count * each.probed(passed) for each in runs)
     what = "without them" if config.bits_per_key else "with 10 bits"
-    head = f"A get reads {1 + (sorted_runs(winner.traffic) - 1) * share:.3g} blocks"
+    head = f"A get reads {looked_into:.3g} blocks"
     return f"{head}; {what}: {difference(winner, other)}." if other else f"{head}."
 
 
@@ -117,23 +119,38 @@ def _direct(winner: Prediction) -> str:
 
 
 def _discard(advice: Advice) -> str:
-    winner, other = advice.winner, advice.variants.get("no discard")
-    if other is None:
+    winner = advice.winner
+    if not advice.request.load.puts:
+        return "Nothing is put, and so no file is deleted."
+    other = _beside(advice, "discard")
+    if not other:
         return f"It is not to be had here; `wa_device` is {winner.wa_device.value:.3g}."
-    return f"With it `wa_device` is {winner.wa_device.value:.3g}, without it {other.wa_device.value:.3g}."
+    own, without = (winner, other[0]) if winner.config.discard else (other[0], winner)
+    return f"With it `wa_device` is {own.wa_device.value:.3g}, without it {without.wa_device.value:.3g}."
 
 
 def _extra_op(advice: Advice) -> str:
-    other = advice.variants.get("extra OP")
-    if advice.winner.config.discard:
-        spared = advice.variants.get("no discard, extra OP")
-        without = "" if spared is None else (
-            f"; without discard {spared.config.extra_op:.0%} left free makes `wa_device` {spared.wa_device.value:.3g}"
-        )  # fmt: skip
-        return f"With discard all that the files do not hold is spare already{without}."
-    if other is None:
+    winner = advice.winner
+    if not advice.request.load.puts:
+        return "Nothing is put, and so nothing is collected."
+    other = _beside(advice, "extra_op")
+    if not other:
         return "The data leave no space to spare."
-    return f"With {other.config.extra_op:.0%} left out of the partition `wa_device` is {other.wa_device.value:.3g}."
+    said = [f"with {each.config.extra_op:.0%} {each.wa_device.value:.3g}" for each in other]
+    reason = "; with discard all that the files do not hold is spare already" if winner.config.discard else ""
+    own = f"With {winner.config.extra_op:.0%} left out of the partition `wa_device` is {winner.wa_device.value:.3g}"
+    return f"{own}, {', '.join(said)}{reason}."
+
+
+def _beside(advice: Advice, line: str) -> list[Prediction]:
+    """What was simulated and differs from the winner in this line alone, in its order."""
+    own = advice.winner.config
+    found = {
+        getattr(each.config, line): each
+        for each in (*advice.ranked, *advice.plain, *advice.variants.values())
+        if each.config != own and replace(each.config, **{line: getattr(own, line)}) == own
+    }
+    return [found[value] for value in sorted(found)]
 
 
 def _spill(advice: Advice) -> str:

@@ -3,7 +3,9 @@
 1. every configuration that fits the memory, in closed form (traffic.py): the best of each shape, in each order
 2. those are simulated once, on a small model (simulated.py); the neighbours of the best too, twice
 3. the best of them, and the rivals, thoroughly: several seeds, without the part in which the tree grows
-4. Spillway, and no discard, for the winner
+4. for the winner Spillway, extra over-provisioning and no discard, which join the ranking where they gain something
+
+A Ctrl-C ends the search, and what has been simulated is ranked.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -15,12 +17,12 @@ from spillway.advise.configuration import LEVELED, MIB, SEPARATED, SHAPES, SINGL
 from spillway.advise.drive import Drive
 from spillway.advise.exact import exact
 from spillway.advise.predict import Prediction, System, predict
-from spillway.advise.rank import ORDERS, keeps, limits_of, ranked, sort_key
+from spillway.advise.rank import ORDERS, gains, keeps, limits_of, ranked, sort_key
 from spillway.advise.simulated import Setting, Simulate, in_parallel, quick, simulator
 from spillway.advise.space import configurations, least_held_bytes, neighbours, rivals, with_cache
 from spillway.advise.traffic import Traffic, closed_form, settled
 from spillway.advise.workload import Limits, Workload
-from spillway.errors import DriveFull, SpillwayError
+from spillway.errors import DriveFull, Interrupted, SpillwayError
 from spillway.native.process import Event
 from spillway.quantity import human_bytes
 
@@ -30,13 +32,14 @@ SIMULATED = 48  # configurations, of each shape as many. Source: guess: a minute
 FAR_BEHIND = 0.1  # of the best rate by closed forms, which are wrong by less. Source: guess
 CLIMBS, CLIMBERS = 1, 3  # rounds of neighbours, of so many of the best
 SEEDS = (1, 2)
+EXTRA_OP = (0.07, 0.15, 0.28)  # shares of the drive: what makers leave between 1 TB, 960 GB, 800 GB and a TiB
 SPILL_BYTES = 4 * 2**30  # the library's default capacity of a spill store
 EAGER_READS, LAZY_READS = 0.15, 0.02  # share of reads from, and to, which rollback is eager, lazy (K8, K24)
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked. ``current``: the user's own configuration, to compare with."""
+    """What is asked. ``current``: the user's own configuration, to compare with, and the file that it is from."""
 
     load: Workload
     limits: Limits
@@ -46,6 +49,7 @@ class Request:
     top: int = 6
     discard: bool = True
     current: Configuration | None = None
+    current_name: str = ""
     simulate: Simulate = field(default_factory=simulator)
     simulated: int = SIMULATED
     seeds: Sequence[int] = SEEDS
@@ -63,6 +67,9 @@ class Advice:
     simulated: int
     variants: dict[str, Prediction] = field(default_factory=dict)  # of the winner, one line different, by that line
     without_room: tuple[str, ...] = ()  # rivals whose data and compactions do not fit the drive
+    refused: dict[str, str] = field(default_factory=dict)  # rivals that could not be simulated, and why
+    plain: tuple[Prediction, ...] = ()  # of which the variants are, where there are any
+    ended: bool = False  # by a Ctrl-C, before everything was simulated
 
     @property
     def winner(self) -> Prediction:
@@ -71,7 +78,13 @@ class Advice:
 
 
 def advise(request: Request, watch: Watch | None = None) -> Advice:
-    """Searches. Raises SpillwayError where no configuration keeps the limits, Interrupted at a Ctrl-C."""
+    """Searches. Raises SpillwayError where no configuration keeps the limits, Interrupted at a Ctrl-C before anything
+    was simulated."""
+    if request.limits.years is not None and request.load.puts and not request.drive.has_endurance:
+        raise SpillwayError(
+            f"--years needs to know how much may be written to the drive, and {request.drive.words} does not say it: "
+            "give --tbw."
+        )
     return _Search(request, watch).run()
 
 
@@ -85,6 +98,15 @@ class _Search:
         self.quick: dict[Configuration, Traffic | None] = {}  # None: it does not fit the drive
         self.watch = watch
         self.done = 0
+        self.asked: list[Configuration] = []  # to be simulated once
+        self.exact: dict[Configuration, Prediction] = {}
+        self.refused: dict[Configuration, str] = {}
+        self.found: dict[Configuration, Prediction] = {}
+        self.winners_variants: dict[str, Prediction] = {}
+        named = rivals(request.load, request.limits)
+        if request.current is not None:
+            named["yours"] = request.current
+        self.named = {name: replace(each, discard=request.discard) for name, each in named.items()}
 
     def run(self) -> Advice:
         """The answer. Raises as ``advise`` does."""
@@ -92,33 +114,69 @@ class _Search:
         grid = list(configurations(request.load, request.limits, request.cores, discard=request.discard))
         if not grid:
             raise SpillwayError(too_little_memory(request.load, request.limits))
-        chosen = self.promising(grid)
-        found = self.simulated_once(chosen)
-        self.check_room(found)
+        ended = False
+        try:
+            self.search(grid)
+        except Interrupted:
+            self.found |= self.from_simulated(self.asked)
+            if not self.found:
+                raise
+            ended = True
+        try:
+            return self.answer(len(grid), ended)
+        except SpillwayError as error:
+            if ended:
+                error.go_on("The search was ended before everything was simulated.")
+            raise
+
+    def search(self, grid: Sequence[Configuration]) -> None:
+        """Simulates. Raises SpillwayError where nothing fits the drive, Interrupted at a Ctrl-C."""
+        request = self.request
+        self.found |= self.simulated_once(self.promising(grid))
+        self.check_room(self.found)
         for _ in range(CLIMBS):
-            best = sorted(found.values(), key=self.key)[:CLIMBERS]
+            best = sorted(self.found.values(), key=self.key)[:CLIMBERS]
             beside = [self.fitting(each) for one in best for _, each in neighbours(one.config, request.cores)]
             least = FAR_BEHIND * max(self.rough(each.config)[0] for each in best)
-            found |= self.simulated_once([each for each in beside if each is not None and self.rough(each)[0] >= least])
-        by_order = sorted(found.values(), key=self.key)
-        finalists = [each.config for each in by_order[: request.top]]
-        named = rivals(request.load, request.limits)
-        if request.current is not None:
-            named["yours"] = request.current
-        named = {name: replace(each, discard=request.discard) for name, each in named.items()}
-        exact = self.thoroughly([*finalists, *named.values()])
-        best = sorted((exact[each] for each in finalists if each in exact), key=self.key)
+            self.found |= self.simulated_once(
+                [each for each in beside if each is not None and self.rough(each)[0] >= least]
+            )
+        finalists = [each.config for each in sorted(self.found.values(), key=self.key)[: request.top]]
+        self.thoroughly([*finalists, *self.named.values()])
+        best = self.best()
         self.check_room(best)
-        variants = self.variants(best[0].config)
-        candidates = [*best, *(variants[name] for name in ("spill",) if name in variants)]
-        everything = [*candidates, *(each for each in found.values() if each.config not in exact)]
+        named = self.variants(best[0].config)
+        exact = self.thoroughly(list(named.values()), request.seeds[:1])
+        self.winners_variants |= {name: exact[each] for name, each in named.items() if each in exact}
+
+    def best(self) -> list[Prediction]:
+        """What was found and is simulated thoroughly, best first."""
+        return sorted((self.exact[each] for each in self.found if each in self.exact), key=self.key)
+
+    def answer(self, considered: int, ended: bool) -> Advice:
+        """Of what has been simulated. Raises SpillwayError where nothing keeps the limits."""
+        request = self.request
+        best = self.best()
+        chosen = {"spill": True} | {
+            name: gains(each, best[0])
+            for name, each in self.winners_variants.items()
+            if each.config.extra_op or each.config.discard != best[0].config.discard
+        }
+        candidates = [*best, *(each for name, each in self.winners_variants.items() if chosen.get(name))]
+        everything = [*candidates, *(each for each in self.found.values() if each.config not in self.exact)]
         if not any(keeps(each, self.limits) for each in candidates):
-            ranked(everything, self.limits, request.order)  # raises, or some of those simulated once keep them
-            candidates = [each for each in everything if keeps(each, self.limits)][: request.top]
+            by_order = sorted(everything, key=self.key)
+            ranked(by_order, self.limits, request.order)  # raises, or some of those simulated once keep them
+            candidates = [each for each in by_order if keeps(each, self.limits)][: request.top]
         own = ranked(candidates, self.limits, request.order)[: request.top]
-        rivals_ = {name: exact[each] for name, each in named.items() if each in exact}
-        without_room = tuple(name for name in named if name not in rivals_)
-        return Advice(request, own, rivals_, len(grid), self.done, variants, without_room)
+        rivals_ = {name: self.exact[each] for name, each in self.named.items() if each in self.exact}
+        refused = {name: self.refused[each] for name, each in self.named.items() if each in self.refused}
+        known = set() if ended else set(self.named) - set(rivals_) - set(refused)
+        without_room = tuple(name for name in self.named if name in known)
+        return Advice(
+            request, own, rivals_, considered, self.done, self.winners_variants, without_room, refused,
+            tuple(best[:1]), ended,
+        )  # fmt: skip
 
     def check_room(self, found: Collection[object]) -> None:
         """Raises SpillwayError where nothing of what was simulated fits the drive."""
@@ -133,7 +191,7 @@ class _Search:
         """Whether the drive's partition holds what the configuration holds."""
         return prediction.held_bytes.value <= self.request.drive.capacity_bytes * (1 - prediction.config.extra_op)
 
-    def key(self, prediction: Prediction) -> tuple[bool, float, float, bool, float]:
+    def key(self, prediction: Prediction) -> tuple[bool, float, float, float, float]:
         """Those within the limits first; a rate that is kept makes the cheapest for the drive the best."""
         return not keeps(prediction, self.limits), *sort_key(prediction, self.request.order)
 
@@ -175,20 +233,25 @@ class _Search:
 
     def simulated_once(self, configs: Sequence[Configuration]) -> dict[Configuration, Prediction]:
         """Predictions from one simulation of each write path; those that differ in reads alone share one."""
+        self.asked += configs
         paths = [each for each in dict.fromkeys(map(_written, configs)) if each not in self.quick]
 
-        def one(path: Configuration) -> Traffic | None:
+        def one(path: Configuration) -> None:
             traffic: Traffic | None = None
             with suppress(DriveFull):
                 traffic = quick(self.setting, path)
+            self.quick[path] = traffic
             self.tell("simulate")
-            return traffic
 
-        self.quick |= dict(zip(paths, in_parallel(one, paths, self.request.parallel), strict=True))
+        in_parallel(one, paths, self.request.parallel)
+        return self.from_simulated(configs)
+
+    def from_simulated(self, configs: Sequence[Configuration]) -> dict[Configuration, Prediction]:
+        """Predictions of those of which the write path has been simulated, and of their variants that read."""
         found = {}
         for config in configs:
             for each in self.read_variants(config):
-                traffic = self.quick[_written(each)]
+                traffic = self.quick.get(_written(each))
                 prediction = None if traffic is None else self.predicted(each, traffic)
                 if prediction is not None and self.fits(prediction):
                     found[each] = prediction
@@ -206,20 +269,30 @@ class _Search:
     def thoroughly(
         self, configs: Sequence[Configuration], seeds: Sequence[int] | None = None
     ) -> dict[Configuration, Prediction]:
-        """Predictions with intervals over seeds, of those that fit the drive."""
-        distinct = list(dict.fromkeys(configs))
+        """Predictions with intervals over seeds, of those that fit the drive. Of a rival it is noted that the simulator
+        refuses it. Raises SpillwayError for others."""
+        distinct = [each for each in dict.fromkeys(configs) if each not in self.exact]
+        of_rivals = set(self.named.values()) - set(self.found)
 
-        def one(config: Configuration) -> Prediction | None:
-            found: Prediction | None = None
-            with suppress(DriveFull):
+        def one(config: Configuration) -> None:
+            try:
                 found = exact(self.setting, _written(config), seeds or self.request.seeds, config)
+                if self.fits(found):
+                    self.exact[config] = found
+            except DriveFull:
+                pass
+            except Interrupted:
+                raise
+            except SpillwayError as error:
+                if config not in of_rivals:
+                    raise
+                self.refused[config] = str(error)
             self.tell("simulate with other seeds")
-            return found if found is not None and self.fits(found) else None
 
-        every = zip(distinct, in_parallel(one, distinct, self.request.parallel), strict=True)
-        return {config: found for config, found in every if found is not None}
+        in_parallel(one, distinct, self.request.parallel)
+        return {config: self.exact[config] for config in configs if config in self.exact}
 
-    def variants(self, winner: Configuration) -> dict[str, Prediction]:
+    def variants(self, winner: Configuration) -> dict[str, Configuration]:
         """The winner with each of its lines as its neighbours have it, and what has no neighbours: the shape, Spillway,
         discard."""
         request = self.request
@@ -233,23 +306,25 @@ class _Search:
                 named[f"shape={shape}"] = replace(winner, shape=shape, fanout=10 if shape == LEVELED else 1)
         named["bits_per_key"] = replace(winner, bits_per_key=0 if winner.bits_per_key else 10)
         named["block_bytes"] = replace(winner, block_bytes=16384 if winner.block_bytes == 4096 else 4096)
-        if winner.discard:
-            named["no discard"] = replace(winner, discard=False)
-            named["no discard, extra OP"] = replace(winner, discard=False, extra_op=self.spare_share())
-        elif self.spare_share():
-            named["extra OP"] = replace(winner, extra_op=self.spare_share())
+        named |= self.on_the_drive(winner)
         if request.load.puts:
             spilling = replace(winner, spill=rollback_for(request.load), spill_bytes=SPILL_BYTES)
             named["spill"] = spilling
         own = self.rough(winner)[0]
-        named = {name: each for name, each in named.items() if self.rough(each)[0] >= FAR_BEHIND * own}
-        exact = self.thoroughly(list(named.values()), self.request.seeds[:1])
-        return {name: exact[each] for name, each in named.items() if each in exact}
+        return {name: each for name, each in named.items() if self.rough(each)[0] >= FAR_BEHIND * own}
 
-    def spare_share(self) -> float:
-        """Share of the drive that the data leaves free, to a twentieth, at most a fourth."""
-        needed = 2.2 * self.request.load.data_bytes / self.request.drive.capacity_bytes
-        return max(0.0, min(0.25, int((1 - needed) * 20) / 20))
+    def on_the_drive(self, winner: Configuration) -> dict[str, Configuration]:
+        """The winner with more of the drive left free, and without discard, where the data leave room."""
+        if not self.request.load.puts:
+            return {}
+        found = {f"extra OP {share:.0%}": replace(winner, extra_op=share) for share in EXTRA_OP}
+        if winner.discard:
+            found["no discard"] = replace(winner, discard=False)
+            found |= {f"no discard, {name}": replace(each, discard=False) for name, each in found.items()
+                      if each.extra_op}  # fmt: skip
+        needed = closed_form(self.request.load, winner, self.request.drive, self.request.cores).held_bytes
+        room = 1 - needed / self.request.drive.capacity_bytes
+        return {name: each for name, each in found.items() if each.extra_op <= room}
 
     def fitting(self, config: Configuration) -> Configuration | None:
         return with_cache(config, self.request.load, self.request.limits)

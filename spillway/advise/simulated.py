@@ -1,11 +1,16 @@
 """The same traffic by the simulator of the tree, on the drive's model: bytes, waits and garbage collection in its time.
 
 A tree of 1/f of the data with all sizes of the configuration, and the drive's capacity, divided by f has the same shape
-and the same rates, in 1/f of the time: the parallelism, and so every bandwidth, stays. f is as large as keeps the
-drive's erase blocks enough to choose among, and the tree at least ``LEAST_DATA_BYTES``.
+and the same rates, in 1/f of the time: the parallelism, and so every bandwidth, stays. Times are multiplied by f
+afterwards. f is as large as keeps the drive's erase blocks enough to choose among, the tree at least
+``LEAST_DATA_BYTES``, and files ``LEAST_FILE_BYTES`` where that costs no more than ``MOST_FINE_BYTES`` of data: the
+flush, the index and the record in the manifest of a file are not divided.
+
+A single level is simulated as L0 and an L1 without a limit, so that L0 gathers the files that the configuration says.
 
 Puts begin on an empty tree. What is reported is from the ``WARM_ROUNDS``-th time that as many puts were done as there
-are keys: the difference of two simulations of one seed, the longer of which goes on where the other ends.
+are keys: the difference of two simulations of one seed, the longer of which goes on where the other ends. Keys that no
+put has reached by then are added to the last level and to the space.
 
 Value separation is simulated as its tree of addresses; the values' own bytes are added by the formulas of traffic.py.
 """
@@ -16,16 +21,25 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spillway import lsm
-from spillway.advise.configuration import LEAST_BUFFER, SEPARATED, SINGLE, UNIVERSAL, Configuration
+from spillway.advise.configuration import (
+    LEAST_BUFFER,
+    LEAST_FANOUT,
+    MIB,
+    SEPARATED,
+    SINGLE,
+    UNIVERSAL,
+    UNLIMITED,
+    Configuration,
+)
 from spillway.advise.drive import Drive
 from spillway.advise.traffic import (
     BLOB_REFERENCE_BYTES,
     BLOB_REWRITES,
     BLOB_USED_SHARE,
-    MEAN_L0,
     Traffic,
     flushed_bytes,
     held_bytes,
+    mean_l0_files,
     tree_bytes,
 )
 from spillway.advise.workload import Workload
@@ -37,8 +51,12 @@ Simulate = Callable[[Document], Document]
 
 LEAST_DATA_BYTES = 256 * 2**20  # of a tree that is simulated small. Source: guess: four memtables' worth of files
 MOST_DATA_BYTES = 768 * 2**20  # of one of hundreds: some tenths of a second each
+LEAST_FILE_BYTES = 1 * MIB  # of a simulated file: one write of a flush or a compaction
+MOST_FINE_BYTES = 1024 * MIB  # of a tree that is simulated larger for the sake of its files. Source: guess
 WARM_ROUNDS, ROUNDS = 1.5, 2.5  # puts for each key before, and at the end. Source: guess
-SHAPES = {SINGLE: "single-level", UNIVERSAL: "universal"}
+LEVELS = 7  # RocksDB's num_levels
+SOFT_PENDING_BYTES, HARD_PENDING_BYTES = 64 * 2**30, 256 * 2**30  # RocksDB's limits of pending compaction bytes
+LOG_DIRTY_BYTES = 64 * MIB  # of the log that wait in memory. Source: native/lsm/spec.h
 SPREAD_OF = ("put_ops_s", "wa_app", "wa_device", "held_bytes")
 
 
@@ -58,34 +76,43 @@ class Setting:
     most_data_bytes: int = MOST_DATA_BYTES
 
     @property
-    def factor(self) -> float:
-        """f: by how much data and drive are smaller than asked for."""
+    def most_factor(self) -> float:
+        """The largest f of any configuration."""
         by_drive = self.drive.capacity_bytes / self.drive.least_capacity_bytes
         by_data = self.load.data_bytes / max(LEAST_DATA_BYTES, min(self.load.data_bytes, self.most_data_bytes))
-        return max(1.0, min(by_drive, max(by_data, 1.0)))
+        return max(1.0, min(by_drive, by_data))
+
+    def factor(self, config: Configuration) -> float:
+        """f: by how much data and drive are smaller than asked for."""
+        by_files = min(config.file_bytes, flushed_bytes(self.load, config)) / LEAST_FILE_BYTES
+        by_cost = self.load.pairs * tree_bytes(self.load, config) / MOST_FINE_BYTES
+        return max(1.0, min(self.most_factor, max(by_files, by_cost)))
 
 
 def request(
     setting: Setting, config: Configuration, rounds: float, seed: int, rate_ops_s: float | None = None
 ) -> Document:
     """The request of `lsm-simulate` for puts alone, ``rounds`` for each key; at a rate, or as fast as can be."""
-    factor = setting.factor
+    factor = setting.factor(config)
     load, small = setting.load.scaled(factor), config.scaled(factor)
-    separated = config.shape == SEPARATED
+    separated, single = config.shape == SEPARATED, config.shape == SINGLE
     value = BLOB_REFERENCE_BYTES if separated else load.value_bytes
     buffer = small.write_buffer_bytes
     if separated:  # a memtable holds whole values, and its file their addresses
         buffer = max(LEAST_BUFFER, round(buffer * tree_bytes(load, config) / load.pair_bytes))
     tree = {
-        "shape": SHAPES.get(config.shape, "leveled"),
-        "fanout": max(2, config.fanout),
+        "shape": "universal" if config.shape == UNIVERSAL else "leveled",
+        "fanout": max(LEAST_FANOUT, config.fanout),
+        "levels": 2 if single else LEVELS,
         "level0_file_num_compaction_trigger": config.l0_files,
         "level0_slowdown_writes_trigger": config.l0_slowdown,
         "level0_stop_writes_trigger": config.l0_stop,
         "write_buffer_size": buffer,
         "max_write_buffer_number": config.write_buffers,
         "target_file_size_base": small.file_bytes,
-        "max_bytes_for_level_base": small.level_base_bytes,
+        "max_bytes_for_level_base": UNLIMITED if single else small.level_base_bytes,
+        "soft_pending_compaction_bytes_limit": 0 if single else round(SOFT_PENDING_BYTES / factor),
+        "hard_pending_compaction_bytes_limit": 0 if single else round(HARD_PENDING_BYTES / factor),
         "level_compaction_dynamic_level_bytes": config.dynamic_levels,
         "compaction_threads": config.compaction_threads,
         "flush_threads": max(1, config.background_jobs // 4),
@@ -102,7 +129,7 @@ def request(
         "overwrites_initial": True,  # without discard, the drive is full of stale data
         "tree": tree,
         "spill": {"capacity_bytes": small.spill_bytes if config.spill != "off" else 0},
-        "host": {"cores": setting.cores},
+        "host": {"cores": setting.cores, "log_dirty_bytes": round(LOG_DIRTY_BYTES / factor)},
         "load": {
             "key_bytes": load.key_bytes,
             "value_bytes": value,
@@ -150,7 +177,7 @@ def in_parallel(work: Callable[[Any], Any], items: Sequence[Any], cores: int) ->
 
         def unless_asked(item: Any) -> Any:
             if interruption.requested:
-                raise Interrupted("Ended before everything was simulated; nothing was kept.")
+                raise Interrupted("Ended before anything was simulated.")
             return work(item)
 
         try:
@@ -166,7 +193,7 @@ def _traffic(setting: Setting, config: Configuration, last: Document, first: Doc
     def between(*path: str) -> float:
         return _at(last, path) - (_at(first, path) if first is not None else 0.0)
 
-    load, factor = setting.load, setting.factor
+    load, factor = setting.load, setting.factor(config)
     seconds, operations = between("simulated_seconds"), between("operations")
     host = between("host_bytes_written")
     tree_pair = _at(last, ("user_bytes",)) / max(1.0, _at(last, ("operations",)))
@@ -174,16 +201,20 @@ def _traffic(setting: Setting, config: Configuration, last: Document, first: Doc
     per_put, read_per_put = host / operations, between("host_bytes_read") / operations
     put_us = seconds / operations * 1e6
     wa_device = flash / host if host else 1.0
-    held = _at(last, ("peak_held_bytes",)) * factor
+    # Keys that no put has reached lie in the last level of the whole tree; a compaction of all of it has them twice.
+    missing = max(0.0, load.pairs * tree_bytes(load, config) - _at(last, ("live_user_bytes",)) * factor)
+    copies = 2 if config.shape in (SINGLE, UNIVERSAL) else 1
+    held = max(_at(last, ("peak_held_bytes",)) * factor + copies * missing, float(load.data_bytes))
     if config.shape == SEPARATED:
         of_values = load.pair_bytes + (load.pair_bytes - load.key_bytes) * BLOB_REWRITES
         per_put += of_values
         put_us += of_values * wa_device / setting.drive.times.most_mb_s("write")
         put_us /= BLOB_USED_SHARE
-        held = held_bytes(load, config)
+        held = max(held_bytes(load, config), float(load.data_bytes))
         tree_pair = load.pair_bytes
     levels = sorted((each["level"], each["bytes"], each["files"]) for each in last["levels"] if each["bytes"] > 0)
-    below = tuple(size * factor for level, size, _ in levels if level > 0)
+    below = [size * factor for level, size, _ in levels if level > 0] or [0.0]
+    below[-1] += missing
     stalls = {
         state: sum(between("stalls", state, cause) for cause in last["stalls"][state])
         for state in ("delayed_s", "stopped_s")
@@ -193,13 +224,13 @@ def _traffic(setting: Setting, config: Configuration, last: Document, first: Doc
         wa_app=per_put / tree_pair,
         wa_device=wa_device,
         read_bytes_per_put=read_per_put,
-        level_bytes=below or (float(load.data_bytes),),
-        l0_files=max(float(sum(files for level, _, files in levels if level == 0)), MEAN_L0 * config.l0_files),
+        level_bytes=tuple(below),
+        l0_files=max(float(sum(files for level, _, files in levels if level == 0)), mean_l0_files(load, config)),
         l0_bytes=flushed_bytes(load, config),
         held_bytes=held,
         delayed_share=min(1.0, stalls["delayed_s"] / seconds),
         stopped_share=min(1.0, stalls["stopped_s"] / seconds),
-        worst_wait_s=_at(last, ("worst_wait_ms",)) / 1e3,
+        worst_wait_s=_at(last, ("worst_wait_ms",)) / 1e3 * factor,
         simulated=True,
     )
 

@@ -131,7 +131,7 @@ def neighbours(config: Configuration, cores: int) -> Iterator[tuple[str, Configu
         yield "dynamic_levels", replace(config, dynamic_levels=not config.dynamic_levels)
 
 
-def _beside(values: tuple[int, ...] | list[int], own: int) -> list[int]:
+def _beside(values: tuple[int, ...] | list[int], own: float) -> list[int]:
     """The next value below, and the next above."""
     below, above = [each for each in values if each < own], [each for each in values if each > own]
     return [*below[-1:], *above[:1]]

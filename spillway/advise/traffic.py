@@ -31,6 +31,7 @@ BLOB_GARBAGE = 1.5  # space of blob files / live values. Source: guess
 PUT_US = 5.0  # a put's processor time. Source: guess, between runs of db_bench on two machines
 MERGE_US_PER_BYTE = 0.004  # of one thread of a compaction: 250 MB/s. Source: guess
 MEAN_L0 = 0.75  # of the trigger: files come one by one and leave together. Source: guess
+LEAST_L0 = 100.0  # of a trigger above which the data bound the files. Source: guess: none that compacts is higher
 USED_SHARE = 0.9  # of what limits a put that is reached. Source: guess
 
 
@@ -102,6 +103,12 @@ def flushed_bytes(load: Workload, config: Configuration) -> float:
     return config.write_buffer_bytes * tree_bytes(load, config) / load.pair_bytes
 
 
+def mean_l0_files(load: Workload, config: Configuration) -> float:
+    """Files in L0 in the mean; where compactions are off, no more than hold the data once."""
+    data = load.pairs * tree_bytes(load, config)
+    return MEAN_L0 * min(float(config.l0_files), max(LEAST_L0, data / flushed_bytes(load, config)))
+
+
 def closed_form(load: Workload, config: Configuration, drive: Drive, cores: int) -> Traffic:
     """Traffic by the formulas above."""
     pair, of_tree = float(load.pair_bytes), tree_bytes(load, config)
@@ -119,7 +126,7 @@ def closed_form(load: Workload, config: Configuration, drive: Drive, cores: int)
         wa_device=on_flash,
         read_bytes_per_put=read,
         level_bytes=tuple(level_sizes(config, load.pairs * of_tree)),
-        l0_files=MEAN_L0 * config.l0_files,
+        l0_files=mean_l0_files(load, config),
         l0_bytes=flushed_bytes(load, config),
         held_bytes=held,
     )

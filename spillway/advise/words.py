@@ -67,7 +67,9 @@ def configurations(predictions: Sequence[Prediction]) -> list[str]:
 def comparison(advice: Advice) -> list[str]:
     """The winner against each rival, in a sentence."""
     found = [f"{name}: {difference(advice.winner, each)}." for name, each in advice.rivals.items()]
-    return found + [f"{name}: the drive has no room for its data and compactions." for name in advice.without_room]
+    found += [f"{name}: the drive has no room for its data and compactions." for name in advice.without_room]
+    names = {"yours": f"yours ({advice.request.current_name})"} if advice.request.current_name else {}
+    return found + [f"{names.get(name, name)} was not simulated: {why}" for name, why in advice.refused.items()]
 
 
 def reason_rows(advice: Advice) -> Rows:

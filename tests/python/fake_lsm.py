@@ -10,11 +10,12 @@ from typing import Any
 Document = dict[str, Any]
 
 TREE = {
-    "shape": str, "fanout": int, "level0_file_num_compaction_trigger": int, "level0_slowdown_writes_trigger": int,
+    "shape": str, "levels": int, "level0_file_num_compaction_trigger": int, "level0_slowdown_writes_trigger": int,
     "level0_stop_writes_trigger": int, "write_buffer_size": int, "max_write_buffer_number": int,
     "target_file_size_base": int, "max_bytes_for_level_base": int, "level_compaction_dynamic_level_bytes": bool,
     "compaction_threads": int, "flush_threads": int, "max_subcompactions": int, "discard": bool, "block_size": int,
-    "bits_per_key": int, "wal": bool,
+    "bits_per_key": int, "wal": bool, "soft_pending_compaction_bytes_limit": int,
+    "hard_pending_compaction_bytes_limit": int,
 }  # fmt: skip
 LOAD = {"key_bytes": int, "value_bytes": int, "num": int, "operations": int, "distribution": str, "settle": bool}
 BANDWIDTH_MB_S = 400.0
@@ -45,17 +46,28 @@ def simulate(request: Document) -> Document:
         "operations": load["operations"],
         "simulated_seconds": seconds,
         "user_bytes": load["operations"] * pair,
+        "live_user_bytes": load["num"] * pair * -math.expm1(-load["operations"] / load["num"]),
         "host_bytes_written": int(host),
         "host_bytes_read": int(host * 0.6),
         "nand_bytes_programmed": {"host": int(host), "gc": int(host * (wa_device - 1)), "mapping": 0},
         "held_bytes": int(data * 1.2),
-        "peak_held_bytes": int(data * (2.0 if tree["shape"] != "leveled" else 1.3)),
+        "peak_held_bytes": int(data * (2.0 if is_whole(tree) else 1.3)),
         "levels": levels(tree, data),
         "stalls": {"delayed_s": {"l0": 0.02 * seconds, "memtable": 0.0}, "stopped_s": {"l0": stopped * seconds}},
-        "worst_wait_ms": 0.0 if request["spill"]["capacity_bytes"] else 40.0,
+        "worst_wait_ms": 0.0 if request["spill"]["capacity_bytes"] else 1e3 * stop_s(tree),
         "queries": [],
         "complete": True,
     }
+
+
+def is_whole(tree: Document) -> bool:
+    """Whether one compaction may take the whole tree."""
+    return bool(tree["shape"] == "universal" or tree["levels"] == 2)
+
+
+def stop_s(tree: Document) -> float:
+    """The longest time without a put: a memtable is flushed."""
+    return float(tree["write_buffer_size"]) / (BANDWIDTH_MB_S * 1e6)
 
 
 def written(operations: int, num: int, per_put: float) -> float:
@@ -67,7 +79,7 @@ def written(operations: int, num: int, per_put: float) -> float:
 def rewritten(tree: Document, data: float, rate: float | None) -> float:
     """Bytes that compactions write for each that is flushed; writers without a rate let files gather in L0."""
     batch: float = tree["write_buffer_size"] * tree["level0_file_num_compaction_trigger"] * (1 if rate else GATHERED)
-    if tree["shape"] == "single-level":
+    if tree["levels"] == 2:
         return 1 + data / batch
     if tree["shape"] == "universal":
         return max(1.0, math.log2(max(2.0, data / batch)))
@@ -80,7 +92,7 @@ def levels(tree: Document, data: float) -> list[Document]:
     """Files by level."""
     found = [{"level": 0, "files": 2, "bytes": 2 * tree["write_buffer_size"], "bytes_written": 0, "bytes_read": 0}]
     left, size, level = data, float(tree["max_bytes_for_level_base"]), 1
-    if tree["shape"] != "leveled":
+    if is_whole(tree):
         size = data
     while left > 0 and level < 7:
         own = min(left, size) if level < 6 else left
@@ -95,7 +107,8 @@ def check(request: Document) -> None:
         for key, kind in form.items():
             assert type(request[table][key]) is kind, f"{table}.{key} is {request[table].get(key)!r}"
     tree, load = request["tree"], request["load"]
-    assert tree["shape"] in ("leveled", "universal", "single-level")
+    assert tree["shape"] in ("leveled", "universal") and tree["fanout"] >= 1.1
+    assert type(request["host"]["log_dirty_bytes"]) is int
     assert load["distribution"] in ("uniform", "zipfian")
     assert tree["level0_file_num_compaction_trigger"] <= tree["level0_slowdown_writes_trigger"]
     assert tree["level0_slowdown_writes_trigger"] <= tree["level0_stop_writes_trigger"]

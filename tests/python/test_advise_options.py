@@ -2,6 +2,7 @@
 
 import ctypes
 import ctypes.util
+import math
 import re
 import subprocess
 from dataclasses import replace
@@ -10,14 +11,26 @@ from shutil import which
 from typing import Any
 
 import pytest
-from advised import DRIVE, LOAD
+from advised import DRIVE, GIB, LOAD
 from needs import need
 
-from spillway.advise.configuration import DEFAULTS, FLASH, MIB, SEPARATED, SHAPES, SINGLE, Configuration
-from spillway.advise.options_file import NEVER, options_text, read_options
+from spillway.advise.configuration import (
+    DEFAULTS,
+    FLASH,
+    LEAST_FANOUT,
+    MIB,
+    SEPARATED,
+    SHAPES,
+    SINGLE,
+    Configuration,
+)
+from spillway.advise.exact import exact
+from spillway.advise.options_file import options_text, read_options
 from spillway.advise.others import others, wiredtiger_strings, wiredtiger_text
+from spillway.advise.simulated import Setting
 from spillway.advise.workload import Limits
 from spillway.errors import SpillwayError
+from spillway.ssd.simulate import DriveChoice, drive_request
 
 TUNED = replace(
     DEFAULTS, fanout=6, l0_files=2, write_buffer_bytes=8 * MIB, write_buffers=4, file_bytes=4 * MIB,
@@ -97,7 +110,9 @@ def test_what_is_no_options_file_is_refused(content: bytes, tmp_path: Path) -> N
         ("\n", "\r\n", {}),
         ("[Version]", "\ufeff[Version]", {}),
         ("  write_buffer_size", "  an_option_of_later=1\n  write_buffer_size", {}),
-        ("level0_slowdown_writes_trigger=20", "level0_slowdown_writes_trigger=-1", {"l0_slowdown": NEVER}),
+        ("level0_slowdown_writes_trigger=20", "level0_slowdown_writes_trigger=-1", {"l0_slowdown": 4}),
+        ("max_bytes_for_level_multiplier=10", "max_bytes_for_level_multiplier=8.500000", {"fanout": 8.5}),
+        ("max_bytes_for_level_multiplier=10", "max_bytes_for_level_multiplier=1.000000", {"fanout": LEAST_FANOUT}),
         ("block_size=4096", "block_size=4096\n  filter_policy=nullptr", {}),
         ("block_size=4096", "block_size=4096\n  filter_policy=ribbonfilter:9.5:-1", {"bits_per_key": 9}),
         ("block_size=4096", "block_size=4096\n  filter_policy={id=x;bits_per_key=12}", {"bits_per_key": 12}),
@@ -112,6 +127,75 @@ def test_what_versions_and_systems_write_otherwise_is_read(
     assert old in text[2] or old == "[Version]"
     path.write_bytes((text[1] + text[2]).replace(old, new).encode())
     assert read_options(path) == replace(DEFAULTS, **same)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "level0_slowdown_writes_trigger=-1",
+        "level0_file_num_compaction_trigger=0",
+        "level0_slowdown_writes_trigger=50",
+        "level0_file_num_compaction_trigger=30\n  level0_slowdown_writes_trigger=-1\n  level0_stop_writes_trigger=-1",
+        "max_write_buffer_number=1\n  write_buffer_size=1",
+        "max_bytes_for_level_multiplier=7.250000",
+    ],
+)
+def test_options_are_put_right_as_rocksdb_does(lines: str, tmp_path: Path) -> None:
+    """What is read is what a database says that was opened with the same file."""
+    need(which("db_bench"), "db_bench, of rocksdb-tools")
+    path, database = tmp_path / "OPTIONS", tmp_path / "db"
+    path.write_text(
+        "[Version]\n  rocksdb_version=7.8.3\n  options_file_version=1.1\n[DBOptions]\n"
+        f'[CFOptions "default"]\n  {lines}\n  table_factory=BlockBasedTable\n'
+        '[TableOptions/BlockBasedTable "default"]\n  block_size=4096\n'
+    )
+    words = ["db_bench", "--benchmarks=fillrandom", "--num=20", f"--options_file={path}", f"--db={database}"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert read_options(path) == read_options(max(database.glob("OPTIONS-*")))
+    opened = dict(re.findall(r"^\s*(\w+)=(\S+)$", max(database.glob("OPTIONS-*")).read_text(), flags=re.MULTILINE))
+    found = read_options(path)
+    for name, value in {
+        "level0_file_num_compaction_trigger": found.l0_files,
+        "level0_slowdown_writes_trigger": found.l0_slowdown,
+        "level0_stop_writes_trigger": found.l0_stop,
+        "max_write_buffer_number": found.write_buffers,
+        "write_buffer_size": found.write_buffer_bytes,
+        "max_bytes_for_level_multiplier": found.fanout,
+    }.items():
+        assert float(opened[name]) == value, name
+
+
+BULK = 1 << 30  # RocksDB's PrepareForBulkLoad
+EXTREMES = {
+    "bulk load": f"level0_file_num_compaction_trigger={BULK}\n  level0_slowdown_writes_trigger={BULK}\n"
+                 f"  level0_stop_writes_trigger={BULK}\n  num_levels=2\n  soft_pending_compaction_bytes_limit=0",
+    "sizes": f"write_buffer_size={2**62}\n  target_file_size_base={2**62}\n  max_bytes_for_level_base={2**62}",
+    "least": "write_buffer_size=1\n  target_file_size_base=1\n  max_bytes_for_level_base=1",
+    "numbers": f"max_write_buffer_number={2**62}\n  max_bytes_for_level_multiplier=1e300",
+    "jobs": "compaction_style=kCompactionStyleUniversal",
+}  # fmt: skip
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("name", EXTREMES)
+def test_any_file_that_is_read_can_be_compared_with(name: str, tmp_path: Path) -> None:
+    """The simulator takes it, and its prediction is of finite figures."""
+    path = tmp_path / "OPTIONS"
+    path.write_text(
+        "[Version]\n  rocksdb_version=7.8.3\n  options_file_version=1.1\n[DBOptions]\n"
+        "  max_background_jobs=1000000000\n  max_subcompactions=1000000000\n"
+        f'[CFOptions "default"]\n  {EXTREMES[name]}\n'
+        '[TableOptions/BlockBasedTable "default"]\n  block_size=1\n  filter_policy=bloomfilter:999:false\n'
+    )
+    found = read_options(path)
+    assert 1e9 > found.background_jobs - max(1, found.background_jobs // 4) >= found.compaction_threads
+    load = replace(LOAD, data_bytes=256 * MIB)
+    drive = replace(DRIVE, request=drive_request(DriveChoice(preset="quickstart")), capacity_bytes=8 * GIB,
+                    least_capacity_bytes=GIB)  # fmt: skip
+    said = exact(Setting(load, drive, 2), found, (1,), found)
+    assert 0 < said.throughput_ops_s.value < math.inf
+    assert math.isfinite(said.wa_total.high + said.worst_p99_us) and said.held_bytes.value >= load.data_bytes
 
 
 def test_what_never_ends_is_no_options_file() -> None:

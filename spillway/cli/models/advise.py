@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,6 +99,7 @@ def advise_command(
     from spillway.advise.workload import check
 
     places = {"--options": options_path, "--wiredtiger": wiredtiger_path, "--json": json_path}
+    _check_words(command_line())
     _check_places(directory, verifies, places)
     load, limits, current = _asked(flags)
     drive = _drive(preset, profile, settings, tbw, seed)
@@ -107,19 +109,76 @@ def advise_command(
     with progress_bars() as watch:
         found = advise(_request(load, limits, drive, current, seed, flags), watch)
     beside = others(load, drive)
-    _write_files(found, beside, options_path, wiredtiger_path)
     quiet = json_path is not None and str(json_path) == "-"
+    outputs = _Outputs()
+    if not verifies or _is_rewritable(json_path):
+        outputs.make(lambda: _write_json(found, beside, [], json_path))
+    outputs.make(lambda: _write_options(found, options_path))
+    outputs.make(lambda: _write_wiredtiger(found, beside, wiredtiger_path))
     if not quiet:
-        _show(found, beside)
-    measured: Check | None = None
-    try:
-        if verifies:
-            place = directory or Path("runs") / f"verify-{datetime.now():%Y%m%d-%H%M%S}"
-            measured = _verify(found, place, quiet)
-    finally:  # a check that fails loses nothing of the answer
-        if json_path is not None:
-            _write_json(found, beside, measured.arms if measured else [], None if quiet else json_path)
-    return _how_it_ended(measured) if measured else 0
+        outputs.make(lambda: _show(found, beside))
+    if found.ended:
+        outputs.make(lambda: _tell_end(found))
+    code = Interrupted.exit_code if found.ended else 0
+    if verifies:
+        measured: Check | None = None
+        try:
+            if not found.ended:
+                place = directory or Path("runs") / f"verify-{datetime.now():%Y%m%d-%H%M%S}"
+                measured = _verify(found, place, quiet)
+        except (SpillwayError, OSError) as error:
+            outputs.failed(error)
+        finally:  # a check that fails loses nothing of the answer
+            if measured or not _is_rewritable(json_path):
+                outputs.make(lambda: _write_json(found, beside, measured.arms if measured else [], json_path))
+        code = _how_it_ended(measured) if measured else code
+    outputs.end()
+    return code
+
+
+class _Outputs:
+    """Each output is made whatever became of the others; ``end`` says what went wrong."""
+
+    def __init__(self) -> None:
+        """Nothing has gone wrong."""
+        self._refused: list[SpillwayError] = []
+        self._errors: list[OSError] = []
+
+    def make(self, output: Callable[[], None]) -> None:
+        """Makes one."""
+        try:
+            output()
+        except (SpillwayError, OSError) as error:
+            self.failed(error)
+
+    def failed(self, error: SpillwayError | OSError) -> None:
+        """Notes what went wrong."""
+        if isinstance(error, SpillwayError):
+            self._refused.append(error)
+        else:
+            self._errors.append(error)
+
+    def end(self) -> None:
+        """Raises the last failure, with the sentences of the others."""
+        if self._refused:
+            *others, last = self._refused
+            for each in others:
+                last.go_on(str(each))
+            raise last
+        if self._errors:
+            raise self._errors[0]
+
+
+def _is_rewritable(path: Path | None) -> bool:
+    """Whether an answer may be written there now and once more with what is measured."""
+    return path is not None and str(path) != "-" and (path.is_file() or not path.exists())
+
+
+def _tell_end(found: "Advice") -> None:
+    print(
+        f"spillway: the search was ended by Ctrl-C after {found.simulated} simulations; what they say is ranked.",
+        file=sys.stderr,
+    )
 
 
 def _verify(found: "Advice", place: Path, quiet: bool) -> "Check":
@@ -209,6 +268,7 @@ def _request(
         top=flags["top"],
         discard=not flags["no_discard"],
         current=current,
+        current_name=str(flags["current"] or ""),
         seeds=(seed, seed + 1),
         parallel=os.cpu_count() or 1,
     )
@@ -223,33 +283,52 @@ def _check_places(directory: Path | None, verifies: bool, files: dict[str, Path 
         check_free(directory)
     named: dict[Path, str] = {}
     for flag, path in files.items():
-        if path is None or str(path) == "-":
+        if path is None:
             continue
+        if str(path) == "-":
+            if flag == "--json":
+                continue
+            raise SpillwayError(f"{flag} writes a file, and standard output has the answer: name a file.")
         check_output(path, flag)
         other = named.setdefault(path.resolve(), flag)
         if other != flag:
             raise SpillwayError(f"{other} and {flag} both name {path}: give each a file of its own.")
 
 
-def _write_files(found: "Advice", beside: "Others", options: Path | None, wiredtiger: Path | None) -> None:
+def _check_words(words: list[str]) -> None:
+    """Raises SpillwayError for a command that the files which are written could not name."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            shown = word.encode(errors="backslashreplace").decode()
+            raise SpillwayError(f"{shown!r} on the command line is not UTF-8: name it otherwise.") from error
+
+
+def _write_options(found: "Advice", path: Path | None) -> None:
     from spillway.advise.options_file import options_text
-    from spillway.advise.others import wiredtiger_text
     from spillway.advise.words import asked
 
-    request = found.request
-    if options is not None:
+    if path is not None:
         text = options_text(found.winner.config, f"{' '.join(command_line())}\n{asked(found)}")
-        write_output(options, text, "--options")
-    if wiredtiger is not None:
-        write_output(wiredtiger, wiredtiger_text(request.load, request.limits, beside), "--wiredtiger")
+        write_output(path, text, "--options")
+
+
+def _write_wiredtiger(found: "Advice", beside: "Others", path: Path | None) -> None:
+    from spillway.advise.others import wiredtiger_text
+
+    if path is not None:
+        write_output(path, wiredtiger_text(found.request.load, found.request.limits, beside), "--wiredtiger")
 
 
 def _write_json(found: "Advice", beside: "Others", verified: "list[Verified]", path: Path | None) -> None:
     from spillway.advise.document import document
 
-    text = json.dumps(document(found, beside, verified), indent=2, ensure_ascii=False)
     if path is None:
-        print(text)
+        return
+    text = json.dumps(document(found, beside, verified), indent=2, ensure_ascii=False)
+    if str(path) == "-":
+        print(text, flush=True)
     else:
         write_output(path, text + "\n", "--json")
 
