@@ -4,10 +4,11 @@
     .venv/bin/python bench/advise_grid.py --recorded runs/bench/advise_grid.json
 
 Each case runs seven configurations on an emulated drive, and asks what `spillway advise` would have chosen among them.
-A case that is in runs/advise-grid/ is not measured again, so that the command goes on where it was ended; predictions
-are made anew each time, with --recorded beside what a record has. A second of the drive takes six: other work on the
+A case that is in runs/advise-grid/ and was undisturbed is not measured again, so that the command goes on where it was
+ended; predictions are made anew each time, with --recorded beside what a record has. What is known so far is written
+to runs/advise-grid/results.json after each case. A second of the drive takes six: other work on the
 machine then hardly holds the engine up, and predictions are for six times the cores. Prints JSON: for each case what
-was measured and predicted, and over all that other work on the machine did not disturb
+was measured and predicted, and over all that other work on the machine did not disturb, and (`with_disturbed`) over all
 
     near          cases in which the advised configuration is within 10 % of the fastest that was measured
     worse         cases in which it is slower than RocksDB's defaults by more than 3 %
@@ -47,6 +48,7 @@ from spillway.advise.workload import Limits, Workload
 from spillway.errors import SpillwayError
 from spillway.plan.document import load_plan
 from spillway.run.execute import execute
+from spillway.rundir.output import write_output
 
 Document = dict[str, Any]
 
@@ -132,9 +134,8 @@ def small(drive: Drive, load: Workload) -> Scaled:
 
 def measured(case: Case, scaled: Scaled) -> Document:
     """Figures by candidate, from runs/advise-grid/ or from runs that are made now."""
-    kept = PLACE / f"{case.slug}.json"
-    if kept.is_file():
-        found: Document = json.loads(kept.read_text())
+    found = kept(case)
+    if found is not None:
         return found
     PLACE.mkdir(parents=True, exist_ok=True)
     plan, out = PLACE / f"{case.slug}.toml", PLACE / f"{case.slug}-{os.getpid()}"
@@ -145,8 +146,15 @@ def measured(case: Case, scaled: Scaled) -> Document:
     arms = figures_of(finished.summary)
     if finished.interrupted:
         raise KeyboardInterrupt
-    kept.write_text(json.dumps(arms, indent=1) + "\n")
+    (PLACE / f"{case.slug}.json").write_text(json.dumps(arms, indent=1) + "\n")
     return arms
+
+
+def kept(case: Case) -> Document | None:
+    """What was measured before, if arms were whole and nothing disturbed them."""
+    path = PLACE / f"{case.slug}.json"
+    found: Document | None = json.loads(path.read_text()) if path.is_file() else None
+    return found if found and not is_disturbed(case, found) else None
 
 
 def recorded(path: Path) -> dict[tuple[str, str], Document]:
@@ -191,6 +199,8 @@ def case_result(case: Case, scaled: Scaled, figures: Document) -> Document:
                 "wa_total": predicted[name].wa_total.document(),
             },
         }
+    if not known:  # every arm failed
+        return result
     rates = {name: figures[name]["throughput_ops_s"] for name in known}
     advised = min(known, key=lambda name: sort_key(predicted[name], "throughput"))
     result |= {
@@ -201,18 +211,25 @@ def case_result(case: Case, scaled: Scaled, figures: Document) -> Document:
     }
     if case.load.puts >= 0.5:
         totals = {name: figures[name]["wa_total"] for name in known if figures[name]["wa_total"]}
-        least = min(totals, key=lambda name: sort_key(predicted[name], "wa-total"))
-        result |= {"advised_by_wa_total": least, "of_least_wa_total": totals[least] / min(totals.values())}
+        if totals:
+            least = min(totals, key=lambda name: sort_key(predicted[name], "wa-total"))
+            result |= {"advised_by_wa_total": least, "of_least_wa_total": totals[least] / min(totals.values())}
     return result
 
 
 def summary(results: list[Document]) -> Document:
-    """The verdicts over all cases."""
-    measured = len(results)
-    results = [each for each in results if not each["disturbed"]]
+    """The verdicts over the cases that nothing disturbed, and over all in which any arm was whole."""
+    every = [each for each in results if each["configurations"]]
+    undisturbed = [each for each in every if not each["disturbed"]]
+    return {"measured": len(results), "failed": len(results) - len(every)} | verdict(undisturbed) | {
+        "with_disturbed": verdict(every)
+    }  # fmt: skip
+
+
+def verdict(results: list[Document]) -> Document:
+    """Over these cases."""
     by_total = [each["of_least_wa_total"] for each in results if "of_least_wa_total" in each]
     return {
-        "measured": measured,
         "cases": len(results),
         "of": len(DRIVES) * len(LOADS),
         "near": sum(each["of_best"] >= 1 - NEAR for each in results),
@@ -251,13 +268,13 @@ def main() -> int:
     for case in cases(given.only):
         if known and (case.drive, case.load_name) not in known:
             continue
-        kept = bool(known) or (PLACE / f"{case.slug}.json").is_file()
-        if not kept and time.monotonic() - began > given.budget:
+        is_known = bool(known) or kept(case) is not None
+        if not is_known and time.monotonic() - began > given.budget:
             continue
         if case.drive not in drives:
             drives[case.drive] = of_preset(case.drive)
         scaled = small(drives[case.drive], case.load)
-        print(f"{case.drive}, {case.load_name}{' (kept)' if kept else ''}", file=sys.stderr, flush=True)
+        print(f"{case.drive}, {case.load_name}{' (kept)' if is_known else ''}", file=sys.stderr, flush=True)
         try:
             figures = known.get((case.drive, case.load_name)) or measured(case, scaled)
         except SpillwayError as error:
@@ -265,6 +282,10 @@ def main() -> int:
             continue
         if not given.no_predictions:
             results.append(case_result(case, scaled, figures))
+            if not known:
+                write_output(
+                    PLACE / "results.json", json.dumps(summary(results) | {"results": results}, indent=1) + "\n"
+                )
     if not given.no_predictions:
         print(json.dumps(summary(results) | {"results": results}, indent=1))
     return 0

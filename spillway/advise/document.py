@@ -9,7 +9,7 @@ from spillway.advise.predict import MODEL_ERROR, Figure, Prediction
 from spillway.advise.rank import keeps, limits_of
 from spillway.advise.reasons import reasons
 from spillway.advise.search import Advice
-from spillway.advise.verify import Verified
+from spillway.advise.verify import FIGURES, Verified
 
 Document = dict[str, Any]
 CONTRACT = 1  # version of this layout
@@ -85,9 +85,15 @@ def _or_none(figure: Figure | None) -> Document | None:
 
 
 def _verified(each: Verified) -> Document:
-    figures = ("throughput_ops_s", "wa_app", "wa_device", "wa_total")
+    if each.measured is None:
+        measured, within = None, None
+    else:
+        measured = {name: each.value(name) for name in FIGURES}
+        within = {name: each.is_within(name) for name in FIGURES}
+    expected = each.expected("throughput_ops_s")
     return {
         "name": each.name,
-        "predicted": prediction(each.predicted),
-        "measured": None if each.measured is None else {name: each.measured.get(name) for name in figures},
+        "predicted": prediction(each.predicted) | {"at_rate_ops_s": _or_none(expected)},
+        "measured": measured,
+        "within_interval": within,
     }

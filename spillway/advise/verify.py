@@ -27,7 +27,7 @@ from spillway.advise.configuration import (
 )
 from spillway.advise.drive import Drive
 from spillway.advise.exact import exact
-from spillway.advise.predict import Prediction
+from spillway.advise.predict import Figure, Prediction
 from spillway.advise.search import Advice
 from spillway.advise.simulated import Setting, Simulate, in_parallel
 from spillway.advise.workload import Workload
@@ -46,6 +46,18 @@ SPILL_GENERATIONS = 16  # of a scaled spill store, as by the library's defaults
 LEAST_GENERATION = 2**20
 KEY_PREFIX = "k"
 RUNNERS_UP = 2
+RATE_TOLERANCE = 0.01  # of an offered rate, within which it was kept. Source: guess: seconds of a paced load
+OPERATIONS = {"put": "update", "get": "read", "scan": "scan"}  # YCSB's names of the kinds
+FIGURES = (
+    "throughput_ops_s",
+    "wa_app",
+    "wa_device",
+    "wa_total",
+    "held_bytes",
+    "p99_us.put",
+    "p99_us.get",
+    "p99_us.scan",
+)
 ANSWERS = {
     "short-test": "A check of predictions over seconds; docs/ADVISE.md says what that can show.",
     "data-set": "It is of the data set that was asked about, scaled.",
@@ -76,11 +88,25 @@ class Verified:
     config: Configuration
     predicted: Prediction
     measured: Document | None
+    rate_ops_s: float | None = None  # that the load asks for
+
+    def value(self, figure: str) -> float | None:
+        """As it was measured; None where it was not."""
+        return None if self.measured is None else measured_of(self.measured, figure)
+
+    def expected(self, figure: str) -> Figure | None:
+        """As it is predicted; None of a kind of operation that the mix has not."""
+        return predicted_of(self.predicted, figure, self.rate_ops_s)
 
     def ratio(self, figure: str) -> float | None:
         """Measured over predicted."""
-        value = None if self.measured is None else self.measured.get(figure)
-        return None if not value else value / predicted_of(self.predicted, figure)
+        value, of = self.value(figure), self.expected(figure)
+        return value / of.value if value and of is not None and of.value else None
+
+    def is_within(self, figure: str) -> bool | None:
+        """Whether the measurement lies in the interval of the prediction; None: not known."""
+        value, of = self.value(figure), self.expected(figure)
+        return None if value is None or of is None else of.low <= value <= of.high
 
 
 @dataclass(frozen=True)
@@ -91,14 +117,30 @@ class Check:
     finished: Finished
 
 
-def predicted_of(prediction: Prediction, figure: str) -> float:
-    """A figure of a run's summary, as it is predicted."""
-    return {
-        "throughput_ops_s": prediction.throughput_ops_s.value,
-        "wa_app": prediction.wa_app.value,
-        "wa_device": prediction.wa_device.value,
-        "wa_total": prediction.wa_total.value,
-    }[figure]
+def predicted_of(prediction: Prediction, figure: str, rate_ops_s: float | None = None) -> Figure | None:
+    """A figure of a run's summary, as it is predicted at the rate that the load asks for, if it does."""
+    if figure.startswith("p99_us."):
+        return prediction.p99_us.get(figure.partition(".")[2])
+    if figure == "throughput_ops_s" and rate_ops_s is not None:
+        most = prediction.throughput_ops_s
+        value, low, high = (min(rate_ops_s, each) for each in (most.value, most.low, most.high))
+        return Figure(value, low * (1 - RATE_TOLERANCE), high * (1 + RATE_TOLERANCE))
+    found: Figure = getattr(prediction, figure)
+    return found
+
+
+def measured_of(arm: Document, figure: str) -> float | None:
+    """The same figure of an arm of a summary."""
+    found: float | None
+    if figure.startswith("p99_us."):
+        kind = OPERATIONS[figure.partition(".")[2]]
+        found = ((arm.get("kind_latency_us") or {}).get(kind) or {}).get("p99")
+    elif figure == "held_bytes":
+        peak, live = arm.get("space_amplification_peak"), arm.get("live_user_bytes")
+        found = peak * live if peak and live else arm.get("space_bytes")
+    else:
+        found = arm.get(figure)
+    return found
 
 
 def scaled(load: Workload, drive: Drive, data_bytes: int = DATA_BYTES) -> Scaled:
@@ -168,7 +210,7 @@ def measure(
         finished = execute(load_plan(path), out, command, watch)
     figures = finished.summary["arms"]
     verified = [
-        Verified(name, config, of, _whole(figures.get(name)))
+        Verified(name, config, of, _whole(figures.get(name)), small.load.rate_ops_s)
         for (name, config), of in zip(arms.items(), predicted, strict=True)
     ]
     return Check(verified, finished)

@@ -1,6 +1,6 @@
 """Tables and sentences of an answer, for a terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from spillway.advise.configuration import in_words
 from spillway.advise.others import Others
@@ -8,18 +8,25 @@ from spillway.advise.predict import Figure, Prediction
 from spillway.advise.rank import keeps, limits_of, time_words
 from spillway.advise.reasons import difference, reasons
 from spillway.advise.search import Advice
-from spillway.advise.verify import Verified, predicted_of
+from spillway.advise.verify import Verified
 from spillway.quantity import human_bytes
 
 Rows = list[tuple[str, ...]]
 
 HEADER = ("", "operations/s", "p99", "wa_app", "wa_device", "flash B/op", "years", "space", "limited by")
 REASON_HEADER = ("line", "value", "why")
-VERIFIED = (("throughput_ops_s", ",.0f"), ("wa_app", ".2f"), ("wa_device", ".2f"))
-VERIFIED_HEADER = (
-    "arm", "operations/s: predicted", "measured", "ratio", "wa_app: predicted", "measured", "ratio",
-    "wa_device: predicted", "measured", "ratio",
-)  # fmt: skip
+VERIFIED: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("operations/s", "throughput_ops_s", lambda value: f"{value:,.0f}"),
+    ("wa_app", "wa_app", lambda value: f"{value:.2f}"),
+    ("wa_device", "wa_device", lambda value: f"{value:.2f}"),
+    ("wa_total", "wa_total", lambda value: f"{value:.2f}"),
+    ("space", "held_bytes", human_bytes),
+    ("p99 of puts", "p99_us.put", time_words),
+    ("p99 of gets", "p99_us.get", time_words),
+    ("p99 of scans", "p99_us.scan", time_words),
+)
+VERIFIED_HEADER = ("arm", "figure", "predicted", "interval", "measured", "ratio", "within")
+WITHIN = {None: "–", True: "yes", False: "no"}
 
 
 def asked(advice: Advice) -> str:
@@ -83,16 +90,22 @@ def other_rows(others: Others) -> Rows:
 
 
 def verified_rows(verified: Sequence[Verified]) -> Rows:
-    """Predicted beside measured."""
+    """Predicted beside measured, a row for each figure of an arm, and whether it lies in the interval."""
     found: Rows = []
     for each in verified:
-        cells: list[str] = [each.name]
-        for figure, form in VERIFIED:
-            value = None if each.measured is None else each.measured.get(figure)
-            ratio = each.ratio(figure)
-            cells.append(format(predicted_of(each.predicted, figure), form))
-            cells += ["–" if value is None else format(value, form), "–" if ratio is None else f"{ratio:.2f}"]
-        found.append(tuple(cells))
+        name = each.name
+        for title, figure, form in VERIFIED:
+            value, of, ratio = each.value(figure), each.expected(figure), each.ratio(figure)
+            if of is None:
+                continue
+            found.append(
+                (
+                    *(name, title, form(of.value), f"{form(of.low)}–{form(of.high)}"),
+                    *("–" if value is None else form(value), "–" if ratio is None else f"{ratio:.2f}"),
+                    WITHIN[each.is_within(figure)],
+                )
+            )
+            name = ""
     return found
 
 

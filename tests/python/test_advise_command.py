@@ -7,13 +7,15 @@ from typing import Any
 
 import fake_lsm
 import pytest
-from advised import DRIVE, GIB, LOAD, advice
+from advised import DRIVE, GIB, LOAD, advice, prediction
 
 from spillway.advise import advise
 from spillway.advise.configuration import DEFAULTS, Configuration
 from spillway.advise.exact import exact
 from spillway.advise.options_file import options_text
 from spillway.advise.search import Request
+from spillway.advise.verify import FIGURES, Verified
+from spillway.advise.words import verified_rows
 from spillway.advise.workload import Limits
 from spillway.errors import Interrupted, RunFailed, SpillwayError
 
@@ -182,3 +184,31 @@ def test_arguments_that_are_no_text_are_one_sentence(
     done = invoke(*at_once, flag, f"{tmp_path}/\udcff\udc80")
     assert done.code == 2 and "udcff" in done.err and done.err.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+# ---------------------------------------------------------------- measured beside predicted
+
+
+@pytest.mark.parametrize("rate", [None, 100.0, 1e9])
+def test_a_check_holds_what_was_asked_for_against_what_was_measured(rate: float | None) -> None:
+    """At a rate that the arm can take, the rate is what is predicted; what was measured is marked by its interval."""
+    load = replace(LOAD, rate_ops_s=rate)
+    of = prediction(load, DEFAULTS)
+    most = of.throughput_ops_s.value
+    expected = most if rate is None else min(rate, most)
+    arm: Document = {
+        "throughput_ops_s": expected, "wa_app": of.wa_app.value, "wa_device": 100 * of.wa_device.value,
+        "wa_total": of.wa_total.value, "space_amplification_peak": of.held_bytes.value / 1e9, "live_user_bytes": 1e9,
+        "kind_latency_us": {"update": {"p99": of.p99_us["put"].value}, "read": {"p99": 1e12}},
+    }  # fmt: skip
+    found = Verified("advised", DEFAULTS, of, arm, rate)
+    assert found.ratio("throughput_ops_s") == pytest.approx(1.0)
+    within = {name: found.is_within(name) for name in FIGURES}
+    assert within == {
+        "throughput_ops_s": True, "wa_app": True, "wa_device": False, "wa_total": True, "held_bytes": True,
+        "p99_us.put": True, "p99_us.get": False, "p99_us.scan": None,
+    }  # fmt: skip
+    rows = verified_rows([found])
+    assert [row[-1] for row in rows] == [{None: "–", True: "yes", False: "no"}[each] for each in within.values()]
+    unmeasured = Verified("advised", DEFAULTS, of, None, rate)
+    assert all(row[-3:] == ("–", "–", "–") for row in verified_rows([unmeasured]))

@@ -95,6 +95,16 @@ def _measured_again(drive: Drive) -> Any:
     return service_times(samples, "model")
 
 
+@pytest.mark.parametrize("disk", ["hdd", "toshiba-dt01aca100"])
+def test_a_profile_of_a_disk_is_refused(disk: str, profile: Path, tmp_path: Path) -> None:
+    own = read_profile(profile)
+    place = tmp_path / "disk"
+    place.mkdir()
+    write_profile(replace(own, target=own.target | {"words": f"preset:{disk}", "name": disk}), place)
+    with pytest.raises(SpillwayError, match="is a profile of a disk, and advice is for flash"):
+        of_profile(place)
+
+
 @pytest.mark.parametrize(
     ("drops", "says"),
     [
@@ -138,6 +148,8 @@ def test_predicted_and_measured_stand_beside_each_other(quickstart: Drive, tmp_p
         ratio = each.ratio("throughput_ops_s")
         assert ratio is not None and ratio > 0
         assert each.measured["wa_app"] >= 0.9
+        for figure in verify.FIGURES:
+            assert each.value(figure) and each.expected(figure) and each.is_within(figure) is not None, figure
 
 
 def test_the_arms_of_a_check_have_the_winner_and_the_rivals() -> None:
