@@ -232,3 +232,19 @@ def test_space_left_free_joins_the_ranking_where_it_gains() -> None:
 def test_without_discard_none_is_advised() -> None:
     found = advice(discard=False)
     assert not any(each.config.discard for each in (*found.ranked, *found.variants.values(), *found.rivals.values()))
+
+
+def test_each_shape_is_held_against_the_others_at_the_rate_of_the_mix() -> None:
+    """Of a shape that writes little only while files gather in L0, one simulation as fast as puts are taken says that
+    it is the cheapest. At the rate that is asked for it is not."""
+
+    def flatters(asked: Document) -> Document:
+        made = fake_lsm.simulate(asked)
+        if asked["tree"]["levels"] == 2 and asked["load"]["rate_ops_s"] is None:
+            host = int(made["host_bytes_written"] / 50)
+            made |= {"host_bytes_written": host, "nand_bytes_programmed": {"host": host, "gc": 0, "mapping": 0}}
+        return made
+
+    load = replace(LOAD, rate_ops_s=1000.0)
+    found = advice(load=load, limits=Limits(memory_bytes=GIB), order="wa-total", simulate=flatters, top=1)
+    assert found.winner.config.shape != SINGLE

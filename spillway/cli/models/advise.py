@@ -121,19 +121,27 @@ def advise_command(
         outputs.make(lambda: _tell_end(found))
     code = Interrupted.exit_code if found.ended else 0
     if verifies:
-        measured: Check | None = None
-        try:
-            if not found.ended:
-                place = directory or Path("runs") / f"verify-{datetime.now():%Y%m%d-%H%M%S}"
-                measured = _verify(found, place, quiet)
-        except (SpillwayError, OSError) as error:
-            outputs.failed(error)
-        finally:  # a check that fails loses nothing of the answer
-            if measured or not _is_rewritable(json_path):
-                outputs.make(lambda: _write_json(found, beside, measured.arms if measured else [], json_path))
-        code = _how_it_ended(measured) if measured else code
+        code = _checked(found, beside, outputs, directory, json_path) or code
     outputs.end()
     return code
+
+
+def _checked(
+    found: "Advice", beside: "Others", outputs: "_Outputs", directory: Path | None, json_path: Path | None
+) -> int:
+    """Runs the check, unless the search was ended, and writes the JSON with what it measured; the exit code. A check
+    that fails loses nothing of the answer."""
+    measured: Check | None = None
+    quiet = json_path is not None and str(json_path) == "-"
+    try:
+        if not found.ended:
+            measured = _verify(found, directory or Path("runs") / f"verify-{datetime.now():%Y%m%d-%H%M%S}", quiet)
+    except (SpillwayError, OSError) as error:
+        outputs.failed(error)
+    finally:
+        if measured or not _is_rewritable(json_path):
+            outputs.make(lambda: _write_json(found, beside, measured.arms if measured else [], json_path))
+    return _how_it_ended(measured) if measured else 0
 
 
 class _Outputs:
