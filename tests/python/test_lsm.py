@@ -116,8 +116,8 @@ def test_the_tree_lies_beside_other_data() -> None:
 @pytest.mark.parametrize("spill", [None, "512MiB"])
 def test_large_values_are_put_and_logged(mib: int, spill: str | None) -> None:
     num = 1536 // mib
-    load = {"load__num": num, "load__value_bytes": mib * 2**20}
-    result = simulate(lsm_request(DRIVE, **load, spill__capacity_bytes=spill))
+    size = mib * 2**20
+    result = simulate(lsm_request(DRIVE, load__num=num, load__value_bytes=size, spill__capacity_bytes=spill))
     assert result["complete"] and result["operations"] == num
     # All but what waits in memory as the load ends (host.log_dirty_bytes).
     assert result["wal_bytes"] + result["spilled_bytes"] >= result["user_bytes"] - 2**26

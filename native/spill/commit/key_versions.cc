@@ -30,14 +30,6 @@ Status find_written(const rocksdb::WriteBatch& batch, Written* written) {
   });
 }
 
-// How long it took, if it had to wait.
-std::chrono::nanoseconds lock_timed(const auto& try_lock, const auto& lock) {
-  if (try_lock()) return {};
-  const auto began = std::chrono::steady_clock::now();
-  lock();
-  return std::chrono::steady_clock::now() - began;
-}
-
 }  // namespace
 
 KeyVersions::KeyVersions() : stamps_(std::make_unique<std::atomic<Stamp>[]>(kStripes)) {}
@@ -69,12 +61,12 @@ void KeyVersions::AnyKey::is_written() {
 }
 
 std::chrono::nanoseconds KeyVersions::lock_some_keys() {
-  const bool is_let_pass = waiting_for_any_.load(std::memory_order_seq_cst) > 0;
-  return lock_timed([&] { return !is_let_pass && any_key_.try_lock_shared(); },
-                    [&] {
-                      if (is_let_pass) const MutexLock let_it_pass(passing_);
-                      any_key_.lock_shared();
-                    });
+  const bool lets_pass = waiting_for_any_.load(std::memory_order_seq_cst) > 0;
+  if (!lets_pass && any_key_.try_lock_shared()) return {};
+  const auto began = std::chrono::steady_clock::now();
+  if (lets_pass) const MutexLock let_it_pass(passing_);
+  any_key_.lock_shared();
+  return std::chrono::steady_clock::now() - began;
 }
 
 KeyVersions::Holding::Holding(KeyVersions& versions, const std::vector<std::uint32_t>& written, bool is_any,
@@ -99,7 +91,10 @@ Status KeyVersions::Holding::take() {
     waited_ += versions_.lock_some_keys();
     for (const std::uint32_t bucket : buckets_) {
       Mutex& mutex = versions_.buckets_[bucket];
-      waited_ += lock_timed([&] { return mutex.try_lock(); }, [&] { mutex.lock(); });
+      if (mutex.try_lock()) continue;
+      const auto began = std::chrono::steady_clock::now();
+      mutex.lock();
+      waited_ += std::chrono::steady_clock::now() - began;
     }
     has_buckets_ = true;
   }
