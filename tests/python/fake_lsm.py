@@ -114,4 +114,5 @@ def check(request: Document) -> None:
     assert tree["level0_slowdown_writes_trigger"] <= tree["level0_stop_writes_trigger"]
     assert load["num"] > 0 and load["operations"] > 0
     assert request["initial"]["kind"] in ("trimmed", "steady")
-    assert set(request) <= {"seed", "drive", "initial", "tree", "spill", "host", "load", "queries"}
+    known = {"seed", "drive", "initial", "overwrites_initial", "tree", "spill", "host", "load", "queries"}
+    assert set(request) <= known

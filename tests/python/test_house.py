@@ -506,5 +506,7 @@ def test_no_loop_goes_over_what_a_temporary_owns() -> None:
     """``for (x : *owner())`` ends the owner before the first round (until C++23): the loop reads freed memory."""
     pattern = re.compile(r"for \([^;)]* : \*[\w.:>-]+\([^()]*\)\)")
     assert pattern.search("for (const auto& one : *generations()) bytes += one->bytes();")
-    sources = [path for folder in ("native", "tests/native", "bench") for path in (ROOT / folder).rglob("*.[ch]*")]
-    assert [str(path) for path in sources if path.is_file() and pattern.search(path.read_text())] == []
+    folders = (ROOT / "native", ROOT / "tests" / "native", ROOT / "bench")
+    sources = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".c", ".cc", ".h")]
+    assert len(sources) > 100
+    assert [str(path) for path in sources if pattern.search(path.read_text())] == []
