@@ -168,7 +168,7 @@ TEST_P(DrainPacerOfWriters, SettleAtWhatLeavesWithoutFilling) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Writers, DrainPacerOfWriters,
-                         ::testing::Values(std::tuple(0.1, 1.0), std::tuple(4.0, 64.0), std::tuple(4.0, 1000.0),
+                         ::testing::Values(std::tuple(0.5, 1.0), std::tuple(4.0, 64.0), std::tuple(4.0, 1000.0),
                                            std::tuple(64.0, 1.0), std::tuple(64.0, 16.0), std::tuple(1024.0, 1.0),
                                            std::tuple(1024.0, 8.0), std::tuple(8192.0, 1.0)));
 
