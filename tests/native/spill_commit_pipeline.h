@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -116,6 +117,18 @@ class CommitPipelineTest : public testing::Test {
     });
     for (std::thread& thread : threads) thread.join();
     return statuses;
+  }
+  // Holds the queue until all of them wait in it, in this order.
+  void commit_as_one_group(std::span<WriteBatch> batches, std::span<Commit> commits) {
+    std::vector<std::thread> threads;
+    pipeline_.queue().run_alone([&] {
+      for (std::size_t i = 0; i < commits.size(); ++i) {
+        commits[i].batch = &batches[i];
+        threads.emplace_back([&, i] { pipeline_.commit(commits[i]); });
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      }
+    });
+    for (std::thread& thread : threads) thread.join();
   }
   void expect_that_a_commit_does_not_wait() {
     WriteBatch batch = put("key");

@@ -161,16 +161,8 @@ TEST_F(CommitPipelineTest, CommitsOfAGroupWithAMergeWaitForEachOther) {
   WriteBatch batches[] = {put("a"), put("b")};
   ASSERT_TRUE(batches[1].Merge("b", "m").ok());
   Commit commits[2];
-  std::vector<std::thread> threads;
   env_.on_append = [&] { env_.next_append_waits = kWait; };
-  pipeline_.queue().run_alone([&] {
-    for (std::size_t i = 0; i < 2; ++i) {
-      commits[i].batch = &batches[i];
-      threads.emplace_back([&, i] { pipeline_.commit(commits[i]); });
-      std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    }
-  });
-  for (std::thread& thread : threads) thread.join();
+  commit_as_one_group(batches, commits);
   ASSERT_EQ(env_.groups.size(), 2U);
   EXPECT_GE(commits[0].waited, 2 * kWait);  // the leader returns when its followers are done
   EXPECT_GE(commits[1].waited, 2 * kWait);
@@ -183,15 +175,7 @@ TEST_F(CommitPipelineTest, ARefusedCommitHasWaitedWithItsGroup) {
   Commit commits[2];
   env_.capacity = 500;
   env_.next_append_waits = kWait;
-  std::vector<std::thread> threads;
-  pipeline_.queue().run_alone([&] {
-    for (std::size_t i = 0; i < 2; ++i) {
-      commits[i].batch = &batches[i];
-      threads.emplace_back([&, i] { pipeline_.commit(commits[i]); });
-      std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    }
-  });
-  for (std::thread& thread : threads) thread.join();
+  commit_as_one_group(batches, commits);
   EXPECT_TRUE(commits[1].status.IsBusy());
   EXPECT_GE(commits[0].waited, kWait);
   EXPECT_GE(commits[1].waited, kWait);

@@ -107,6 +107,24 @@ TEST_F(SpillPacing, AnIndexThatFillsFirstIsNotMetFullEither) {
   EXPECT_LT(seen.index_bytes, spill_.index_bytes);
 }
 
+// Each batch alone takes more of the index than there is. None waits for ever, and none is lost.
+TEST_F(SpillPacing, BatchesLargerThanTheIndexAreTaken) {
+  spill_.index_bytes = 1 << 20;
+  open(RollbackPolicy::adaptive);
+  for (int i = 0; i < 8; ++i) {
+    rocksdb::WriteBatch batch;
+    for (int k = 0; k < 30'000; ++k) ASSERT_TRUE(batch.Put(std::to_string(k), std::to_string(i)).ok());
+    const Status status = db_->Write({}, &batch);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+  }
+  ASSERT_TRUE(db_->Rollback().ok());
+  std::string value;
+  for (int k = 0; k < 30'000; k += 997) {
+    ASSERT_TRUE(db_->Get({}, std::to_string(k), &value).ok());
+    EXPECT_EQ(value, "7");
+  }
+}
+
 // Each batch is a quarter of a generation.
 TEST_F(SpillPacing, LargeBatchesAreSlowedToWhatComesBack) {
   open(RollbackPolicy::adaptive);

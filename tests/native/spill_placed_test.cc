@@ -20,6 +20,7 @@
 
 #include "at_each_step.h"
 #include "faults/file_system.h"
+#include "spill/compat/db_out.h"
 #include "spill/rollback/compaction_thread.h"
 #include "spill_rocksdb_of.h"
 #include "spillway/db.h"
@@ -149,6 +150,15 @@ class SpillPlaced : public ::testing::Test {
     EXPECT_TRUE(pairs->status().ok());
     EXPECT_TRUE(found == model_) << found.size() << " keys instead of " << model_.size();
   }
+  void expect_at(const rocksdb::Snapshot* snapshot, const Model& then) {
+    rocksdb::ReadOptions options;
+    options.snapshot = snapshot;
+    for (const auto& [key, value] : then) {
+      std::string found;
+      ASSERT_TRUE(db_->Get(options, key, &found).ok()) << key;
+      ASSERT_EQ(found, value);
+    }
+  }
   void expect_all_and_again() {
     expect_all();
     EXPECT_TRUE(db_->CompactRange({}, nullptr, nullptr).ok());
@@ -238,13 +248,7 @@ TEST_F(SpillPlaced, ASnapshotOfBeforeSeesWhatItSaw) {
   const auto* snapshot = db_->GetSnapshot();
   write(Diversion::always, 500);
   ASSERT_TRUE(db_->Rollback().ok());
-  rocksdb::ReadOptions then;
-  then.snapshot = snapshot;
-  for (const auto& [key, value] : before) {
-    std::string found;
-    ASSERT_TRUE(db_->Get(then, key, &found).ok()) << key;
-    ASSERT_EQ(found, value);
-  }
+  expect_at(snapshot, before);
   db_->ReleaseSnapshot(snapshot);
   expect_all_and_again();
 }
@@ -492,15 +496,34 @@ TEST_F(SpillPlaced, OverwritesBetweenPartsForWhichThereIsNoSpace) {
   model_.erase(model_.lower_bound(key_of(3000)), model_.lower_bound(key_of(3500)));
   ASSERT_TRUE(db_->Rollback().ok());
   expect_all();
-  rocksdb::ReadOptions then;
-  then.snapshot = snapshot;
-  for (const auto& [key, value] : before) {
-    std::string found;
-    ASSERT_TRUE(db_->Get(then, key, &found).ok()) << key;
-    ASSERT_EQ(found, value);
-  }
+  expect_at(snapshot, before);
   db_->ReleaseSnapshot(snapshot);
   ASSERT_TRUE(db_->CompactRange({}, nullptr, nullptr).ok());
+  expect_all();
+}
+
+// Some parts are in RocksDB then, and all generations are still in the store.
+TEST_F(SpillPlaced, ACheckpointBetweenPartsForWhichThereIsNoSpace) {
+  open_on_faults();
+  write_a_burst();
+  refuse_sorted_files(5, 1000);
+  EXPECT_TRUE(db_->Rollback().IsNoSpace());
+  system_->set_fault_rule({});
+  ASSERT_TRUE(db_->CreateCheckpoint(directory_.path("copy")).ok());
+  const Model then = model_;
+  write(Diversion::always, 500);
+  expect_all();
+  rocksdb::DB* opened = nullptr;
+  ASSERT_TRUE(rocksdb::DB::Open({}, directory_.path("copy"), spill::DbOut(&opened)).ok());
+  const std::unique_ptr<rocksdb::DB> copy(opened);
+  Model copied;
+  const std::unique_ptr<rocksdb::Iterator> pairs(copy->NewIterator({}));
+  for (pairs->SeekToFirst(); pairs->Valid(); pairs->Next()) copied[pairs->key().ToString()] = pairs->value().ToString();
+  EXPECT_TRUE(copied == then) << copied.size() << " keys instead of " << then.size();
+  ASSERT_TRUE(db_->Rollback().ok());
+  expect_all();
+  ASSERT_TRUE(db_->Close().ok());
+  open_on_faults();
   expect_all();
 }
 

@@ -37,7 +37,7 @@ void CommitPipeline::Backpressure::increase() {
 
 void CommitPipeline::pause(std::span<Commit*> group) {
   const std::chrono::microseconds asked_for(pause_us_.load(std::memory_order_relaxed));
-  const auto held_back = std::min<std::chrono::nanoseconds>(asked_for, kLongestPause);
+  const auto held_back = std::min<std::chrono::nanoseconds>(asked_for, WritePacer::kLongest);
   const std::chrono::nanoseconds slowed = env_.pace(group);
   queue_.limit_groups(env_.most_group_bytes());
   const auto pause = std::max(held_back, slowed);  // one pause serves both
@@ -116,10 +116,13 @@ std::chrono::nanoseconds CommitPipeline::commit_announced(std::span<Commit*> gro
   const std::chrono::nanoseconds took = Clock::now() - began;
   const auto by_drive = prepared.front().commit->waited - before;
   const bool is_long = took > by_drive + kLongCommit;
-  for (Commit* one : group) {
-    const bool is_refused = std::ranges::none_of(prepared, [&](const auto& taken) { return taken.commit == one; });
-    if (is_refused) one->waited += by_drive;
-    if (is_long && !one->sync) one->waited += took - by_drive;
+  if (by_drive.count() > 0 || is_long) {
+    for (Commit* one : group) {
+      // append() has counted it for those that were not refused.
+      const bool is_refused = std::ranges::none_of(prepared, [&](const auto& taken) { return taken.commit == one; });
+      if (is_refused) one->waited += by_drive;
+      if (is_long && !one->sync) one->waited += took - by_drive;
+    }
   }
   if (status.ok()) {
     env_.apply(prepared);

@@ -20,6 +20,7 @@
 #include "spill/commit/gate.h"
 #include "spill/commit/key_fence.h"
 #include "spill/store/record.h"
+#include "spill/store/write_pacer.h"
 
 namespace spillway::spill {
 
@@ -42,7 +43,7 @@ class CommitEnv {
   virtual bool has_live() const = 0;
   // How long a group is to wait so that the store does not fill.
   virtual std::chrono::nanoseconds pace(std::span<Commit* const> group) REQUIRES(in_commit_queue) = 0;
-  // Groups of more would be slowed for long.
+  // Most bytes of a group: while writers are slowed, what may come in during the longest pause.
   virtual std::uint64_t most_group_bytes() const { return CommitQueue::kGroupBytes; }
   // Busy: the store does not accept the commit when its group has `group_bytes` with it.
   virtual rocksdb::Status admit(const Commit& commit, std::uint64_t group_bytes) REQUIRES(in_commit_queue) = 0;
@@ -70,7 +71,8 @@ class CommitPipeline {
   const Gate& gate() const { return gate_; }
   KeyFence& fence() { return fence_; }
 
-  // Backpressure: while an object exists, the leader pauses before each group, for kLongestPause at most.
+  // Backpressure: while an object exists, the leader pauses before each group, for WritePacer::kLongest at
+  // most, however many there are.
   class Backpressure {
    public:
     explicit Backpressure(CommitPipeline& pipeline) : pause_us_(pipeline.pause_us_) {}
@@ -86,9 +88,6 @@ class CommitPipeline {
   };
 
  private:
-  // What many calls ask for together, and for a call that does not get on. Source: WritePacer::kLongest
-  static constexpr std::chrono::milliseconds kLongestPause{8};
-
   void lead(std::span<Commit*> group) REQUIRES(in_commit_queue);
   void pause(std::span<Commit*> group) REQUIRES(in_commit_queue);
   void commit_group(std::span<Commit*> group) REQUIRES(in_commit_queue);

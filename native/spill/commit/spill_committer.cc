@@ -124,7 +124,7 @@ std::chrono::nanoseconds SpillCommitter::pace(std::span<Commit* const> group) {
   return paced_;
 }
 
-// A pause is for all of a group, so one of many writers is not to be long either.
+// A group waits as a whole, so it is no larger than what one pause admits.
 std::uint64_t SpillCommitter::most_group_bytes() const {
   return std::min(pacer_.most_group_bytes(), CommitQueue::kGroupBytes);
 }

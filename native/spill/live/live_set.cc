@@ -79,7 +79,7 @@ std::optional<View> LiveSet::try_view(const TakeMain& take_main) const {
 
 std::shared_ptr<Generation> LiveSet::make_generation(GenerationId id) const {
   const std::shared_ptr<Store> store = store_;  // it outlives every snapshot
-  const auto release = [store, places = places_](GenerationId gone) { places->release(*store, gone); };
+  const auto release = [store, releases = releases_](GenerationId gone) { releases->release(*store, gone); };
   return std::make_shared<Generation>(id, families_, release, memory_);
 }
 

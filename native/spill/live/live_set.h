@@ -14,10 +14,10 @@
 #include "base/mutex.h"
 #include "spill/live/column_families.h"
 #include "spill/live/commit_role.h"
+#include "spill/live/deferred_releases.h"
 #include "spill/live/generation.h"
 #include "spill/live/key_index.h"
 #include "spill/live/memory_count.h"
-#include "spill/live/unread_places.h"
 #include "spill/store/record.h"
 #include "spill/store/store.h"
 
@@ -67,9 +67,9 @@ class LiveSet {
 
   // A generation that releases its place in the store after its last reader. It is not live yet.
   std::shared_ptr<Generation> make_generation(GenerationId id) const;
-  // While places are deferred, they are released only here.
-  void defer_places(bool is_deferred) { places_->set_deferred(is_deferred); }
-  void release_places() { places_->release_all(*store_); }
+  // While releases are deferred, only release_deferred() frees space in the store.
+  void defer_releases(bool is_deferred) { releases_->set_deferred(is_deferred); }
+  void release_deferred() { releases_->release_all(*store_); }
 
   // --- In the commit queue
   void add(const std::shared_ptr<Generation>& generation) REQUIRES(in_commit_queue);  // the newest
@@ -88,7 +88,7 @@ class LiveSet {
   ColumnFamilies families_;
   KeyIndex index_;
   const MemoryCount::Sum memory_ = std::make_shared<std::atomic<std::uint64_t>>(0);
-  const std::shared_ptr<UnreadPlaces> places_ = std::make_shared<UnreadPlaces>();
+  const std::shared_ptr<DeferredReleases> releases_ = std::make_shared<DeferredReleases>();
   mutable Mutex mutex_;
   std::shared_ptr<const Generations> generations_ GUARDED_BY(mutex_);
   mutable Mutex newest_mutex_;

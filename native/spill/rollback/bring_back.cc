@@ -120,7 +120,7 @@ void BringBack::end_group() {
     for (const WrittenPart& part : group_->written) remove_files(part);
   }
   group_.reset();
-  context_.live.release_places();  // writers may wait for it
+  context_.live.release_deferred();  // writers may wait for it
   keep_room_for_next_run();
   is_under_way_.store(false, std::memory_order_release);
   context_.commits.usage.set_returning(0);

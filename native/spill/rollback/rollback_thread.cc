@@ -22,7 +22,7 @@ constexpr int kMostRecoveries = 2;
 }  // namespace
 
 void RollbackThread::start() {
-  context_.live.defer_places(true);
+  context_.live.defer_releases(true);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -32,8 +32,8 @@ void RollbackThread::stop() {
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
-  context_.live.defer_places(false);
-  context_.live.release_places();
+  context_.live.defer_releases(false);
+  context_.live.release_deferred();
   ended_.notify_all();
 }
 
@@ -100,7 +100,7 @@ RollbackState RollbackThread::observe() {
 
 RollbackScheduler::Outcome RollbackThread::bring_back_next() {
   RollbackScheduler::Outcome outcome;
-  context_.live.release_places();
+  context_.live.release_deferred();
   const RollbackPause::Pass pass(bring_back_.pause());
   outcome.is_paused = !pass;
   if (!pass) {  // no write that RocksDB can take waits for the rest of a run
@@ -119,7 +119,7 @@ RollbackScheduler::Outcome RollbackThread::bring_back_next() {
     const bool writer_waits = state.rollback_requested && !state.call_waits;
     outcome.status = bring_back_.bring_back(outcome.generations, writer_waits);
     outcome.has_more = outcome.status.ok() && bring_back_.is_under_way();
-    context_.live.release_places();
+    context_.live.release_deferred();
     is_making_room_.store(makes_room && outcome.has_more, std::memory_order_release);
   }
   // A call that waits for room while RocksDB is stopped by an error returns that error.

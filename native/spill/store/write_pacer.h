@@ -14,8 +14,8 @@ namespace spillway::spill {
 // REQUIRES: one thread at a time; any thread may call is_pacing(), is_watching(), was_pacing(),
 // is_plenty() and next_group().
 //
-// Each pause is that of what is written now, so a writer waits for no more than its own share of the time. A group of
-// which the store would take no more in the longest pause is to be smaller: see most_group_bytes().
+// A pause is as long as the store takes to release what is written now. Callers keep groups to most_group_bytes(), so
+// that a write of a group does not wait much longer than alone.
 class WritePacer {
  public:
   using Clock = std::chrono::steady_clock;
@@ -26,7 +26,7 @@ class WritePacer {
   static constexpr std::chrono::milliseconds kLongest{8};
   static constexpr std::chrono::milliseconds kShortest{2};
   static constexpr std::uint64_t kStep = 64 << 10;
-  // Source: guess. A write of 8 MiB, where nothing leaves.
+  // The pause of a write of 8 MiB or more where nothing leaves. Source: guess
   static constexpr std::chrono::seconds kLongestOfAll{1};
 
   // `lump_bytes`: what leaves together, of `capacity_bytes`, but for groups of lumps.

@@ -1,5 +1,5 @@
-// Places in the store of dropped generations that no reader uses any more. To release one takes the drive, so the
-// thread that reads or commits last leaves that to the rollback thread.
+// Dropped generations that no reader uses any more, and that the store is still to release. A release waits for the
+// drive, so the thread that used a generation last leaves it to the rollback thread.
 #pragma once
 
 #include <vector>
@@ -10,14 +10,14 @@
 namespace spillway::spill {
 
 // Thread-safe.
-class UnreadPlaces {
+class DeferredReleases {
  public:
-  // Whether release_all() is called again and again.
+  // REQUIRES: while it is true, a thread calls release_all() at intervals.
   void set_deferred(bool is_deferred) {
     const MutexLock lock(mutex_);
     is_deferred_ = is_deferred;
   }
-  // Releases the place later, or now if nothing is deferred.
+  // Releases the generation in release_all(), or now if releases are not deferred.
   void release(Store& store, GenerationId generation) {
     {
       const MutexLock lock(mutex_);
