@@ -21,6 +21,8 @@ constexpr std::uint64_t kCapacity = 32 << 20;
 
 class SpillPacing : public ::testing::Test {
  protected:
+  SpillPacing() = default;
+  explicit SpillPacing(const std::string& parent) : directory_(parent) {}
   void open(RollbackPolicy rollback) {
     options_.create_if_missing = true;
     options_.compression = rocksdb::kNoCompression;
@@ -56,6 +58,12 @@ class SpillPacing : public ::testing::Test {
   rocksdb::Options options_;
   SpillOptions spill_;
   std::unique_ptr<DB> db_;
+};
+
+// A drive that is never blocked: what writers meet is the pacing's.
+class SpillPacingInMemory : public SpillPacing {
+ protected:
+  SpillPacingInMemory() : SpillPacing(memory_path()) {}
 };
 
 // Each is one more file in L0.
@@ -126,7 +134,7 @@ TEST_F(SpillPacing, BatchesLargerThanTheIndexAreTaken) {
 }
 
 // Each batch is a quarter of a generation.
-TEST_F(SpillPacing, LargeBatchesAreSlowedToWhatComesBack) {
+TEST_F(SpillPacingInMemory, LargeBatchesAreSlowedToWhatComesBack) {
   open(RollbackPolicy::adaptive);
   const std::string value(4096, 'v');
   for (int i = 0; i < 512; ++i) {
@@ -138,7 +146,8 @@ TEST_F(SpillPacing, LargeBatchesAreSlowedToWhatComesBack) {
   const SpillStatistics seen = db_->GetSpillStatistics();
   EXPECT_GT(seen.waits_pacing, 0U);
   EXPECT_LT(seen.waits_rollback, 8U) << "writers met a full store";
-  EXPECT_EQ(seen.main_writes, 0U);
+  EXPECT_LT(seen.main_writes, 8U)
+      << "of 512: as a burst is first slowed nothing has left, and one may find the store full";
 }
 
 // Then the store fills, and writes go to RocksDB.
