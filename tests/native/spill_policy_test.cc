@@ -259,6 +259,27 @@ TEST(Policy, AllComesBackTogetherButForWhatTheStoreHasNoRoomFor) {
   EXPECT_EQ(brings(), kAllGenerations);
 }
 
+TEST(Policy, AMixedLoadsRunLeavesRoomForWhatComesInMeanwhile) {
+  RollbackState state = with(writing(), [](auto& s) { s.sealed = 9, s.paced_group = 3, s.free_lasts_s = 10; });
+  const auto brings = [&] { return next_rollback(state, RollbackPolicy::eager); };
+  for (const bool is_over : {false, true}) {
+    state.burst_is_over = is_over;
+    state.reads_per_s = state.writes_per_s / 9;
+    EXPECT_EQ(brings(), 3U) << "nothing of a run is free before all of it is back";
+    state.l0_is_crowded = true;
+    EXPECT_EQ(brings(), 0U);
+    state.l0_is_crowded = false;
+    state.free_lasts_s = 20;
+    EXPECT_EQ(brings(), kAllGenerations) << "there is room for a while";
+    state.free_lasts_s = 10;
+    state.writes_per_s = 50;
+    EXPECT_EQ(brings(), kAllGenerations) << "hardly a write comes in";
+    state.writes_per_s = 30000;
+    state.reads_per_s = 0;
+    EXPECT_EQ(brings(), kAllGenerations) << "it waits for the burst's end, or for mostly full";
+  }
+}
+
 TEST(Policy, RunsTakeTheirTimeWhileWritesGoOnAndRocksdbHasL0ToCompact) {
   const RollbackState busy = with(writing(), [](auto& s) { s.l0_is_busy = true; });
   EXPECT_TRUE(takes_its_time(busy));
@@ -284,7 +305,8 @@ TEST(Policy, DivertsForAsLongAsTheBurstLasts) {
 }
 
 TEST(Policy, PausesBetweenRollbacksWhileThereAreReaders) {
-  RollbackState state = with(writing(), [](auto& s) { s.sealed = 9, s.reads_per_s = 60, s.writes_per_s = 0; });
+  RollbackState state =
+      with(writing(), [](auto& s) { s.sealed = 9, s.reads_per_s = 60, s.writes_per_s = 0, s.free_lasts_s = 60; });
   const auto brings = [&](RollbackPolicy policy) { return next_rollback(state, policy); };
   EXPECT_EQ(brings(RollbackPolicy::adaptive), kAllGenerations);
   EXPECT_EQ(brings(RollbackPolicy::eager), kAllGenerations);

@@ -126,7 +126,7 @@ std::chrono::nanoseconds SpillCommitter::pace(std::span<Commit* const> group) {
 
 // A group waits as a whole, so it is no larger than what one pause admits.
 std::uint64_t SpillCommitter::most_group_bytes() const {
-  return std::min(pacer_.most_group_bytes(), CommitQueue::kGroupBytes);
+  return std::min({pacer_.most_group_bytes(), context_.store.most_group_bytes(), CommitQueue::kGroupBytes});
 }
 
 Status SpillCommitter::admit(const Commit& commit, std::uint64_t group_bytes) {

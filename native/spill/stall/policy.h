@@ -84,9 +84,9 @@ inline constexpr std::uint64_t kAllGenerations = ~std::uint64_t{0};
 //      taken all of them for some seconds, or from mostly full on. It waits during a burst of writes, which needs all
 //      of the drive's bandwidth. With readers, and without writes that are about to fill the store, it pauses after
 //      each generation and leaves the drive to the reads.
-// All that is live then comes back together, unless the burst goes on in a store that is mostly full: the larger the
-// run, the less RocksDB rewrites for it. Between parts the policy waits for room in L0, so rollback does not cause a
-// stall itself.
+// All that is live then comes back together, unless the burst goes on in a store that is mostly full, or writes of a
+// mixed load fill what is free before all is back: the larger the run, the less RocksDB rewrites for it. Between parts
+// the policy waits for room in L0, so rollback does not cause a stall itself.
 std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy);
 
 // Whether what is brought back takes its time (RunPace), since writes go on and RocksDB has L0 to compact. Small runs

@@ -78,6 +78,8 @@ class Store {
   // How long begin() and append() have waited for the drive since the store was opened: for room in a buffer, for a
   // sync that is behind, in pauses, and for the drive's own answer where it is almost full.
   virtual std::chrono::nanoseconds append_wait() const { return {}; }
+  // Most bytes of an append() that waits for no longer than a pause.
+  virtual std::uint64_t most_group_bytes() const { return ~std::uint64_t{0}; }
   // The records of the next append() have been paced for so long already, which a pause of its own may count.
   virtual void note_paced(std::chrono::nanoseconds /*paced*/) {}
   // Everything that was appended before the call, to any generation, is durable when it returns. Appends may continue

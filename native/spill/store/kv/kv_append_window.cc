@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "spill/store/kv/kv_staging_pace.h"
+
 namespace spillway::spill {
 
 using device::KvDone;
@@ -82,6 +84,11 @@ Status KvAppendWindow::append(std::span<const Slice> records, std::span<std::uin
   return status;
 }
 
+std::uint64_t KvAppendWindow::most_group_bytes() const {
+  const std::uint64_t used = std::min<std::uint64_t>(bytes() / pair_bytes_, staging_.slots());
+  return staging_step(used, staging_.slots()) * std::uint64_t{pair_bytes_};
+}
+
 Status KvAppendWindow::empty_window() {
   const AppendWait::Measure measure(wait_);
   return wait_for_all();
@@ -90,19 +97,15 @@ Status KvAppendWindow::empty_window() {
 // Waits until as many slots are free as `pairs` need. REQUIRES: that is possible; one slot may be of a pair that is not
 // full
 Status KvAppendWindow::make_room(std::uint32_t pairs) {
-  const std::size_t few = std::max<std::size_t>(staging_.slots() / 16, 1);
-  const std::size_t free = free_slots_.size();
-  const bool has_to = free < pairs;
-  const bool pauses = opened_ >= few && free + few < staging_.slots();
-  if (has_to || pauses) {
+  if (const auto pause = staging_pause(pairs, free_slots_.size(), staging_.slots(), opened_)) {
     const AppendWait::Measure measure(wait_);
     opened_ = 0;
-    wanted_slots_ = has_to ? std::max<std::size_t>(pairs, few) : free + few;
+    wanted_slots_ = pause->free;
     const auto until = std::chrono::steady_clock::now() + kLongestPause;
     while (!has_room()) {
       const auto left = until - std::chrono::steady_clock::now();
-      if (!has_to && left <= std::chrono::nanoseconds::zero()) break;
-      has_to ? room_.wait(mutex_) : room_.wait_for(mutex_, left);
+      if (!pause->has_to && left <= std::chrono::nanoseconds::zero()) break;
+      pause->has_to ? room_.wait(mutex_) : room_.wait_for(mutex_, left);
     }
     wanted_slots_ = 0;
   }

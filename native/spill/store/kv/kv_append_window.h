@@ -44,12 +44,8 @@ namespace spillway::spill {
 // takes the core of presets/cosmos-plus.toml 10 us and 15 us for each pair: 70 us. Source: guess.
 inline constexpr std::uint32_t kPairsACommand = 4;
 inline constexpr std::uint32_t kPairsInFlight = 2 * kPairsACommand;
-// Slots of staging, 17 MiB. A drive whose flash is busy stores nothing for some 60 ms at a time, and a writer who is
-// faster than the drive has to wait sooner or later. With a sixteenth of the slots in use a writer pauses for what the
-// drive stores in a few milliseconds, and seldom, so that fewer than one write in a hundred pauses; the other slots are
-// for the time in which the drive stores nothing. Source: runs of workload A (docs/decisions/0011).
+// Slots of staging, 17 MiB: half of it for what comes in while the drive stores nothing (kv_staging_pace.h).
 inline constexpr std::uint32_t kStagedPairs = 1024;
-inline constexpr std::chrono::milliseconds kLongestPause{5};
 
 class KvAppendWindow {
  public:
@@ -67,6 +63,8 @@ class KvAppendWindow {
   rocksdb::Status append(std::span<const rocksdb::Slice> records, std::span<std::uint64_t> offsets, bool survives);
   // How long append() has waited for room.
   std::chrono::nanoseconds append_wait() const { return wait_.total(); }
+  // Any thread: fewer, the less room there is.
+  std::uint64_t most_group_bytes() const;
   // Behind what was appended.
   std::uint64_t tail() const { return tail_; }
   // Hands over what was not full, too.

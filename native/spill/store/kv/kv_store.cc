@@ -108,6 +108,7 @@ class KvStore final : public Store {
     return status;
   }
 
+  std::uint64_t most_group_bytes() const override { return window_.most_group_bytes(); }
   std::chrono::nanoseconds append_wait() const override { return wait_.total() + window_.append_wait(); }
 
   Status sync() override {

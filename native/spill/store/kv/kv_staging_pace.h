@@ -1,0 +1,41 @@
+// When an append that goes into staging waits for the drive: a pure function of how full that is.
+//
+// A drive whose flash is busy stores nothing for some 60 ms at a time, and a writer who is faster than the drive has to
+// wait sooner or later. While less than half of staging is in use, few writes pause, each for what the drive stores in
+// some milliseconds. From half on smaller steps slow writers more, so that staging has room for the time in which the
+// drive stores nothing, and no write waits for all of it. Source: docs/decisions/0054
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+
+namespace spillway::spill {
+
+inline constexpr std::chrono::milliseconds kLongestPause{4};
+
+struct StagingPause {
+  std::size_t free = 0;  // slots to wait for
+  bool has_to = false;   // however long it takes; else kLongestPause at most
+};
+
+// Slots that are filled between two pauses, and so the most of a group of writes.
+inline std::size_t staging_step(std::size_t used, std::size_t slots) {
+  const std::size_t divisor = 4 * used < 2 * slots ? 16 : 4 * used < 3 * slots ? 64 : 256;
+  return std::max<std::size_t>(slots / divisor, 1);
+}
+
+// Before an append that needs so many of the free slots; `filled`: since the last pause. Nothing: it does not wait.
+inline std::optional<StagingPause> staging_pause(std::size_t needed, std::size_t free, std::size_t slots,
+                                                 std::size_t filled) {
+  const std::size_t used = slots - free;
+  const std::size_t step = staging_step(used, slots);
+  const std::size_t most = staging_step(0, slots);
+  if (free < needed) return StagingPause{.free = std::max(needed, step), .has_to = true};
+  if (filled < step || used <= most) return {};
+  const std::size_t times = step < most ? 2 : 1;  // until half is free again
+  return StagingPause{.free = free + times * std::min(filled, most)};
+}
+
+}  // namespace spillway::spill
