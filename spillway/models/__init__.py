@@ -13,6 +13,7 @@ concurrency; the wall time of one of k threads is k times its pages times that.
     lsm      an LSM tree in the MQSSD model                               fanout, file size, L0 files
     lsm_reads, lsm_compaction    what RocksDB does on such a tree, counted; filters, cache, read-ahead
     closed   k threads that wait for a drive                              the time of one, the highest rate
+    network  n clients at several stations, one of which may be a drive   rates by the number that is there
 
 k is the number of threads or commands in flight. r is the share of pages that are reached at random, *in percent*: of
 the readings one can make of the MQSSD paper it is the only one under which its Table 2 agrees with its own text.
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         lsm_reads,
         mixed,
         mqssd,
+        network,
         pdam,
         pio,
         value_log,
@@ -62,6 +64,7 @@ __all__ = [
     "lsm_reads",
     "mixed",
     "mqssd",
+    "network",
     "pdam",
     "pio",
     "throughput_mb_s",
@@ -94,6 +97,8 @@ def __getattr__(name: str) -> Any:
             import spillway.models.mixed
         case "mqssd":
             import spillway.models.mqssd
+        case "network":
+            import spillway.models.network
         case "pdam":
             import spillway.models.pdam
         case "pio":
