@@ -1,4 +1,4 @@
-"""What RocksDB costs a host's processor, from loads that separate the costs; files of such costs for the simulator.
+"""What RocksDB costs a host's processor: the costs, from loads that separate them, and files of them.
 
 A cost of an entry and a cost of a byte are the line through what entries of two or more sizes cost. Only the
 processor's time counts, so the drive's speed does not matter: of flushes and compactions as RocksDB's threads count
@@ -6,6 +6,7 @@ it, of puts the process's while nothing else runs in it.
 """
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,40 @@ import numpy as np
 from spillway.errors import SpillwayError
 from spillway.lsm.simulate import SECTIONS
 from spillway.quantity import nearest
+
+LEAST_CORES = 0.01  # Source: contract/lsm-simulate.request.schema.json
+
+
+@dataclass(frozen=True)
+class HostCosts:
+    """The processor's part of an operation, and the page cache's, in nanoseconds and bytes. The defaults are those of
+    the simulator of the tree (native/lsm/spec.h), which says where they are from."""
+
+    put_ns: float = 2500.0  # one put by a writer, the log's record included
+    put_byte_ns: float = 0.0  # and its key's and value's bytes
+    flush_entry_ns: float = 350.0  # one entry that a flush writes
+    flush_byte_ns: float = 0.25
+    merge_entry_ns: float = 350.0  # one entry that a compaction reads
+    merge_byte_ns: float = 0.25  # and its bytes: copy, checksum
+    get_ns: float = 3000.0  # one query
+    probe_ns: float = 1500.0  # each sorted run that it looks into
+    next_ns: float = 400.0  # each pair that a scan passes
+    log_dirty_bytes: float = 64.0 * 2**20  # of the log that wait in memory at most
+
+    def put_us(self, pair_bytes: float) -> float:
+        """Of a writer's thread, for one put."""
+        return (self.put_ns + self.put_byte_ns * pair_bytes) / 1e3
+
+    def flush_us(self, entry_bytes: float) -> float:
+        """Of a flush, for one entry."""
+        return (self.flush_entry_ns + self.flush_byte_ns * entry_bytes) / 1e3
+
+    def merge_us(self, entry_bytes: float) -> float:
+        """Of a compaction, for one entry."""
+        return (self.merge_entry_ns + self.merge_byte_ns * entry_bytes) / 1e3
+
+
+DEFAULT_COSTS = HostCosts()
 
 
 @dataclass(frozen=True)
@@ -83,6 +118,18 @@ def _line(sizes: list[float], costs: list[float]) -> tuple[float, float]:
 
 def read_host_costs(path: Path) -> dict[str, Any]:
     """Keyword arguments of `lsm_request` from a file of host costs (JSON). Raises SpillwayError."""
+    return {f"host__{key}": value for key, value in _read(path).items()}
+
+
+def read_host(path: Path) -> tuple[HostCosts, float | None]:
+    """The costs that such a file has, the others as they are by default, and its cores, if it has them. Raises
+    SpillwayError."""
+    costs = _read(path)
+    cores = costs.pop("cores", None)
+    return HostCosts(**costs), cores
+
+
+def _read(path: Path) -> dict[str, float]:
     try:
         costs = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -96,4 +143,7 @@ def read_host_costs(path: Path) -> dict[str, Any]:
             raise SpillwayError(f"{path}: there is no cost {key!r}{nearest(key, SECTIONS['host'])}")
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise SpillwayError(f"{path}: {key} is {value!r}, which is not a number.")
-    return {f"host__{key}": value for key, value in costs.items()}
+        if not 0 <= value < math.inf or (key == "cores" and value < LEAST_CORES):
+            least = LEAST_CORES if key == "cores" else 0
+            raise SpillwayError(f"{path}: {key} is {value!r}; it takes a number of at least {least}.")
+    return costs

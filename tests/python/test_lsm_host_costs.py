@@ -1,14 +1,18 @@
 """Host costs for the LSM shape simulator: found again from what a known host would measure, and read from files."""
 
 import json
+import math
+import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spillway.errors import SpillwayError
-from spillway.lsm import EntryCosts, entry_costs, host_costs, lsm_request, read_host_costs
+from spillway.lsm import DEFAULT_COSTS, EntryCosts, entry_costs, host_costs, lsm_request, read_host, read_host_costs
 
+ROOT = Path(__file__).resolve().parents[2]
 KNOWN = {"put_ns": 4000.0, "put_byte_ns": 2.0, "flush_entry_ns": 300.0, "flush_byte_ns": 0.5}
 KNOWN |= {"merge_entry_ns": 700.0, "merge_byte_ns": 0.7, "cores": 3}
 SIZES = (116, 1016, 4016)
@@ -70,6 +74,28 @@ def test_a_file_of_costs_is_what_a_request_takes(tmp_path: Path) -> None:
     assert lsm_request({"preset": "cosmos-plus"}, **read_host_costs(path))["host"] == KNOWN
 
 
+def test_costs_that_a_file_leaves_out_are_the_simulators(tmp_path: Path) -> None:
+    path = tmp_path / "host.json"
+    path.write_text(json.dumps(KNOWN))
+    found, cores = read_host(path)
+    assert cores == KNOWN["cores"]
+    assert asdict(found) == asdict(DEFAULT_COSTS) | {key: value for key, value in KNOWN.items() if key != "cores"}
+    path.write_text("{}")
+    assert read_host(path) == (DEFAULT_COSTS, None)
+
+
+def test_there_is_one_set_of_default_costs() -> None:
+    """What the simulator takes where a request says nothing is what predictions take."""
+    text = (ROOT / "native" / "lsm" / "spec.h").read_text()
+    body = text.partition("struct HostCosts {")[2].partition("};")[0]
+    stated = {
+        name: math.prod(float(factor) for factor in value.split("*"))
+        for name, value in re.findall(r"double (\w+) = ([0-9.* ]+);", body)
+    }
+    cores = stated.pop("cores")
+    assert cores and stated == asdict(DEFAULT_COSTS)
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -78,6 +104,10 @@ def test_a_file_of_costs_is_what_a_request_takes(tmp_path: Path) -> None:
         ('{"put_n": 1}', "there is no cost 'put_n'; did you mean 'put_ns'?"),
         ('{"put_ns": "1"}', "put_ns is '1', which is not a number"),
         ('{"put_ns": true}', "put_ns is True, which is not a number"),
+        ('{"put_ns": -1}', "put_ns is -1; it takes a number of at least 0"),
+        ('{"get_ns": NaN}', "get_ns is nan; it takes a number of at least 0"),
+        ('{"merge_byte_ns": 1e999}', "merge_byte_ns is inf; it takes a number of at least 0"),
+        ('{"cores": 0}', "cores is 0; it takes a number of at least 0.01"),
     ],
 )
 def test_a_file_that_is_not_of_costs_is_refused(text: str, sentence: str, tmp_path: Path) -> None:
