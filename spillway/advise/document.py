@@ -32,6 +32,7 @@ def document(advice: Advice, others: Others, verified: list[Verified]) -> Docume
         "load": asdict(request.load),
         "limits": asdict(request.limits),
         "cores": request.cores,
+        "host": asdict(request.costs),
         "ranked_by": request.order,
         "considered": advice.considered,
         "simulated": advice.simulated,

@@ -24,6 +24,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from spillway.errors import SpillwayError
+from spillway.models.arrays import Array
 from spillway.models.mixed import write_amplification
 from spillway.native.process import run_native
 from spillway.profile import estimate, grids, virtual
@@ -57,13 +58,18 @@ class ServiceTimes:
         """Mean time of one random read with ``k`` in flight."""
         return self._of(block_bytes, k, 1)
 
+    def reads_us(self, block_bytes: float, in_flight: Array) -> Array:
+        """``read_us`` for each of several numbers in flight."""
+        found: Array = _by_size({size: _curve(points, in_flight) for size, points in self.reads.items()}, block_bytes)
+        return found
+
     def read_p99_us(self, block_bytes: float, k: float) -> float:
         """And its 99th percentile."""
         return self._of(block_bytes, k, 2)
 
     def read_cost_us(self, block_bytes: float) -> float:
         """Time of the drive for each read when it is saturated: the least of latency / k."""
-        return _by_size(self._costs, block_bytes)
+        return float(_by_size(self._costs, block_bytes))
 
     def stream_mb_s(self, op: str, streams: float = 1) -> float:
         """Rate of so many streams of 256 KiB accesses together."""
@@ -91,7 +97,7 @@ class ServiceTimes:
         return points[-1][0]
 
     def _of(self, block_bytes: float, k: float, index: int) -> float:
-        return _by_size({size: _at(points, k, index) for size, points in self.reads.items()}, block_bytes)
+        return float(_by_size({size: _at(points, k, index) for size, points in self.reads.items()}, block_bytes))
 
 
 def _at(points: Sequence[tuple[int, float, float]], k: float, index: int) -> float:
@@ -105,6 +111,14 @@ def _at(points: Sequence[tuple[int, float, float]], k: float, index: int) -> flo
     (low, *_), (high, *_) = points[above - 1], points[above]
     share = math.log(k / low) / math.log(high / low)
     return float(points[above - 1][index] ** (1 - share) * points[above][index] ** share)
+
+
+def _curve(points: Sequence[tuple[int, float, float]], k: Array) -> Array:
+    """The means that ``_at`` finds, for each of several k."""
+    at = np.array([each[0] for each in points], dtype=np.float64)
+    means = np.array([each[1] for each in points])
+    between = np.exp(np.interp(np.log(k), np.log(at), np.log(means)))
+    return np.asarray(np.where(k > at[-1], means[-1] * k / at[-1], between), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -246,14 +260,15 @@ def _means(samples: Sequence[Sample], k: int) -> tuple[float, float]:
     return mean, float(np.mean([each.latency_p99_us for each in own]))
 
 
-def _by_size(values: Mapping[int, float], size: float) -> float:
-    """A line through the values of two sizes, and beyond them; of one size, in proportion above it."""
+def _by_size(values: Mapping[int, Any], size: float) -> Any:
+    """A line through the values of two sizes, and beyond them; of one size, in proportion above it. Numbers or arrays
+    of them."""
     if len(values) == 1:
         (only, value), *_ = values.items()
         return value * math.sqrt(max(1.0, size / only))
     (small, low), (large, high) = sorted(values.items())
-    slope = max(0.0, (high - low) / (large - small))
-    return max(low + slope * (size - small), 0.5 * low)
+    slope = np.maximum(0.0, (high - low) / (large - small))
+    return np.maximum(low + slope * (size - small), 0.5 * low)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

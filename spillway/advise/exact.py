@@ -20,11 +20,11 @@ def exact(setting: Setting, config: Configuration, seeds: Sequence[int], of_read
     """``config`` has the write path, ``of_reads`` is the whole configuration."""
     load = setting.load
     closed = settled(load, config, thorough(setting, config, seeds))
-    found = predict(load, of_reads, setting.drive, closed, setting.cores)
+    found = predict(load, of_reads, setting.drive, closed, setting.cores, setting.costs)
     rate = min(load.rate_ops_s or found.throughput_ops_s.value, found.throughput_ops_s.value) * load.puts
     if not 0 < rate < SATURATED * closed.put_ops_s:
         return found
     paced = thorough(setting, config, seeds[:1], rate)
     dearer = paced.wa_app * paced.wa_device / (closed.wa_app * closed.wa_device)
     traffic = replace(paced, put_ops_s=closed.put_ops_s / dearer, spread=closed.spread)
-    return predict(load, of_reads, setting.drive, traffic, setting.cores)
+    return predict(load, of_reads, setting.drive, traffic, setting.cores, setting.costs)

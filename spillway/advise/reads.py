@@ -1,9 +1,11 @@
 """What a get and a scan take: blocks read at random, in the drive's service times, and processor time.
 
-    blocks of a get   = sum over runs, newest first, u_i (q_i + (1 - q_i) p) (1 - h_i)                           (M16)
+    blocks of a get   = sum over runs, newest first, u_i (q_i + (1 - q_i) c_i p) (1 - h_i)                       (M16)
     u_i               = product over newer runs, memtables first, of (1 - q_j): the key is in none of them
     q_i               = share of the keys that run i has a version of, of a get that reaches it; 1 of the last run
     p                 = how often a run without the key is read for it: 1, or a filter's false positives, 0.6185^bits
+    c_i               = how often such a run has a file whose range holds the key: 1, or of a level that compactions
+                        take files out of, L1 to the last but one, COVERED of spillway/models/lsm_reads.py
     blocks of a scan  = sum over runs (1 - h_i), then X bytes in order                                           (M17)
     h_i               = 1 - exp(-x r_i / s_i)              share of a run's blocks in the block cache, s_i its size, r_i
                                                            how often it is read; x such that sum s_i h_i is the cache
@@ -16,6 +18,9 @@ q_i of uniform keys is the run's share of the data. Of zipfian keys it is taken 
 simulator of the tree does (native/lsm/key_space.h): a run holds the distinct keys of as many puts as fill it, so that
 popular keys are nearly all in each run, and gets find them early.
 
+The processor's part is as in the simulator's queries (`HostCosts`): of the operation, of each run that is looked into
+and of each pair; beside it, of the bytes of each block that is read from the drive, what a compaction takes for them.
+
 Indexes and filters are in memory (M29). Holds for keys that exist and blocks that no other program's cache holds.
 """
 
@@ -27,20 +32,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spillway.advise.configuration import SEPARATED, Configuration
+from spillway.advise.configuration import LEVELED, SEPARATED, Configuration
 from spillway.advise.drive import ServiceTimes
 from spillway.advise.traffic import Traffic, tree_bytes
 from spillway.advise.workload import Workload
+from spillway.lsm import DEFAULT_COSTS, HostCosts
+from spillway.models.lsm_reads import COVERED
 
 FloatArray = NDArray[Any]
 
 BLOOM_BASE = 0.6185  # false positives of a filter of b bits a key are this to the b. Source: (1/2)^(ln 2)
-GET_US, PROBE_US = 4.0, 1.0  # processor time of a get, and of each run that it looks into. Source: guess
-BLOCK_US = 3.0  # of reading and checking a block of 4 KiB. Source: guess
-SEEK_US, NEXT_US = 5.0, 0.4  # of a scan: of each run, and of each pair. Source: guess
 MOST_HITS = 0.98  # of a run's blocks. Source: guess
 HOT_SHARE = 0.8  # of a run that zipfian requests of exponent 1 hardly reach. Source: guess
 MOST_X, HALVINGS = 1e18, 20  # bytes; and of the bisection for x
+ONE_IN = 0.01  # of the gets, that a 99th percentile leaves out
 LEAST_HELD = 1e-12  # of the keys: a run with fewer answers nothing
 MOST_PUTS, PUTS_STEPS = 100.0, 256  # puts for each key, beyond which runs have every key; points of a table
 READAHEAD_BYTES = 64 * 2**10  # mean of RocksDB's own, which doubles from 8 to 256 KiB. Source: guess
@@ -62,16 +67,24 @@ class Read:
         return self.blocks + self.ordered
 
     def service_us(self, times: ServiceTimes, in_flight: float) -> float:
-        """Time of the drive and the processor with so many reads in flight, nothing else on the drive."""
+        """Time at the drive with so many reads in flight, nothing else on it."""
         at_random = self.blocks * times.read_us(self.block_bytes, in_flight)
-        return self.processor_us + at_random + self.ordered * times.read_us(self.ordered_bytes, in_flight)
+        return at_random + self.ordered * times.read_us(self.ordered_bytes, in_flight)
 
-    def p99_us(self, times: ServiceTimes, in_flight: float) -> float:
-        """Its 99th percentile: of several blocks one is as slow as one in a hundred, the others as usual."""
-        if not self.accesses:
-            return self.processor_us
-        slow = times.read_p99_us(self.block_bytes, in_flight) - times.read_us(self.block_bytes, in_flight)
-        return self.service_us(times, in_flight) + max(0.0, slow) * math.sqrt(max(1.0, self.blocks))
+    def services_us(self, times: ServiceTimes, in_flight: FloatArray) -> FloatArray:
+        """The same for each of several numbers in flight."""
+        at_random = self.blocks * times.reads_us(self.block_bytes, in_flight)
+        found: FloatArray = at_random + self.ordered * times.reads_us(self.ordered_bytes, in_flight)
+        return found
+
+    def slow_us(self, times: ServiceTimes, in_flight: float) -> float:
+        """How much longer than in the mean one in a hundred is at the drive: of several blocks one is as slow as one in
+        a hundred, and where most find their block in the cache one in a hundred reads one."""
+        if self.blocks <= ONE_IN:
+            return 0.0
+        usual = times.read_us(self.block_bytes, in_flight)
+        slow = max(0.0, times.read_p99_us(self.block_bytes, in_flight) - usual)
+        return slow * math.sqrt(max(1.0, self.blocks)) + max(0.0, 1 - self.blocks) * usual
 
     def drive_us(self, times: ServiceTimes) -> float:
         """What it takes of a saturated drive."""
@@ -98,10 +111,11 @@ class Run:
     size: float
     reached: float
     found: float  # of all gets, in each
+    covered: float = 1.0  # of the keys that it has not, between the first and the last key of one of its files
 
     def probed(self, passed: float) -> float:
-        """How often a get reads a block of each; ``passed``: of those that reach it and find nothing."""
-        return self.found + (self.reached - self.found) * passed
+        """How often a get reads a block of each; ``passed``: of those that look into it and find nothing."""
+        return self.found + (self.reached - self.found) * self.covered * passed
 
 
 def runs_of(load: Workload, config: Configuration, traffic: Traffic) -> tuple[float, list[Run]]:
@@ -120,7 +134,9 @@ def runs_of(load: Workload, config: Configuration, traffic: Traffic) -> tuple[fl
         after = left * (1 - held) ** count
         reached = np.where(held > LEAST_HELD, (left - after) / np.maximum(held, LEAST_HELD), left * count)
         each = max(count, LEAST_HELD)
-        found.append(Run(count, size, float(reached.sum()) / each, float((left - after).sum()) / each))
+        has_holes = config.shape in (LEVELED, SEPARATED) and 0 < at < len(sizes) - 1
+        own = float(reached.sum()) / each, float((left - after).sum()) / each
+        found.append(Run(count, size, *own, COVERED if has_holes else 1.0))
         left = after
     return in_memory, found
 
@@ -183,36 +199,39 @@ def _hits(runs: list[tuple[float, float, float]], cache_bytes: float) -> list[fl
     return [-math.expm1(-high * probed / size) for _, size, probed in runs]
 
 
-def get(load: Workload, config: Configuration, traffic: Traffic) -> Read:
+def get(load: Workload, config: Configuration, traffic: Traffic, costs: HostCosts = DEFAULT_COSTS) -> Read:
     """A get of a key that exists."""
     in_memory, runs = runs_of(load, config, traffic)
     passed = false_positives(config)
     missed = _missed(load, config, runs)
-    reached = sum(each.count * each.reached for each in runs)
-    looked_into = sum(each.count * each.probed(passed) for each in runs)
+    looked_into = sum(each.count * each.probed(1.0) for each in runs)
     of_value = 1 - in_memory if config.shape == SEPARATED else 0.0
+    blocks = sum(each.count * each.probed(passed) * miss for each, miss in zip(runs, missed, strict=True)) + of_value
+    block_bytes = max(float(config.block_bytes), float(load.pair_bytes))
     return Read(
-        blocks=sum(each.count * each.probed(passed) * miss for each, miss in zip(runs, missed, strict=True)) + of_value,
-        block_bytes=max(float(config.block_bytes), float(load.pair_bytes)),
+        blocks=blocks,
+        block_bytes=block_bytes,
         ordered=0.0,
         ordered_bytes=0.0,
-        processor_us=GET_US + PROBE_US * reached + BLOCK_US * looked_into * config.block_bytes / 4096,
+        processor_us=(costs.get_ns + costs.probe_ns * looked_into + costs.merge_byte_ns * blocks * block_bytes) / 1e3,
     )
 
 
-def scan(load: Workload, config: Configuration, traffic: Traffic) -> Read:
+def scan(load: Workload, config: Configuration, traffic: Traffic, costs: HostCosts = DEFAULT_COSTS) -> Read:
     """A seek and ``scan_pairs`` steps. Separated values are each read at random."""
     _, each_run = runs_of(load, config, traffic)
     runs, missed = sorted_runs(traffic), _missed(load, config, each_run)
     wanted = load.scan_pairs * load.pair_bytes
-    processor = SEEK_US * runs + NEXT_US * load.scan_pairs + BLOCK_US * (runs * config.block_bytes + wanted) / 4096
     separated = config.shape == SEPARATED
     beyond = 0.0 if separated else max(0.0, wanted - config.block_bytes) * missed[-1]
     at_random = sum(each.count * miss for each, miss in zip(each_run, missed, strict=True))
+    blocks = at_random + (load.scan_pairs if separated else 0.0)
+    block_bytes = max(float(config.block_bytes), float(load.pair_bytes))
+    of_steps = costs.get_ns + costs.probe_ns * runs + costs.next_ns * load.scan_pairs
     return Read(
-        blocks=at_random + (load.scan_pairs if separated else 0.0),
-        block_bytes=max(float(config.block_bytes), float(load.pair_bytes)),
+        blocks=blocks,
+        block_bytes=block_bytes,
         ordered=beyond / READAHEAD_BYTES,
         ordered_bytes=float(READAHEAD_BYTES),
-        processor_us=processor,
+        processor_us=(of_steps + costs.merge_byte_ns * (blocks * block_bytes + beyond)) / 1e3,
     )

@@ -3,7 +3,8 @@
 1. every configuration that fits the memory, in closed form (traffic.py): the best of each shape, in each order
 2. those are simulated once, on a small model (simulated.py); the neighbours of the best too, twice
 3. the best of them, and the rivals, thoroughly: several seeds, without the part in which the tree grows
-4. for the winner Spillway, extra over-provisioning and no discard, which join the ranking where they gain something
+4. for the best, and the best of another shape, extra over-provisioning and no discard; for the better of them Spillway
+   and each of its lines with another value. Which of these gain something join the ranking
 
 A Ctrl-C ends the search, and what has been simulated is ranked.
 """
@@ -16,13 +17,15 @@ from typing import Any
 from spillway.advise.configuration import LEVELED, MIB, SEPARATED, SHAPES, SINGLE, Configuration
 from spillway.advise.drive import Drive
 from spillway.advise.exact import exact
-from spillway.advise.predict import Prediction, System, predict
+from spillway.advise.loop import System
+from spillway.advise.predict import Prediction, predict
 from spillway.advise.rank import ORDERS, gains, keeps, limits_of, ranked, sort_key
 from spillway.advise.simulated import Setting, Simulate, in_parallel, quick, simulator
 from spillway.advise.space import configurations, least_held_bytes, neighbours, rivals, with_cache
 from spillway.advise.traffic import Traffic, closed_form, settled
 from spillway.advise.workload import Limits, Workload
 from spillway.errors import DriveFull, Interrupted, SpillwayError
+from spillway.lsm import DEFAULT_COSTS, HostCosts
 from spillway.native.process import Event
 from spillway.quantity import human_bytes
 
@@ -45,6 +48,7 @@ class Request:
     limits: Limits
     drive: Drive
     cores: int
+    costs: HostCosts = DEFAULT_COSTS
     order: str = "throughput"
     top: int = 6
     discard: bool = True
@@ -93,7 +97,7 @@ class _Search:
 
     def __init__(self, request: Request, watch: Watch | None) -> None:
         self.request = request
-        self.setting = Setting(request.load, request.drive, request.cores, request.simulate)
+        self.setting = Setting(request.load, request.drive, request.cores, request.simulate, request.costs)
         self.limits = limits_of(request.load, request.limits)
         self.quick: dict[Configuration, Traffic | None] = {}  # None: it does not fit the drive
         self.watch = watch
@@ -103,6 +107,8 @@ class _Search:
         self.refused: dict[Configuration, str] = {}
         self.found: dict[Configuration, Prediction] = {}
         self.winners_variants: dict[str, Prediction] = {}
+        self.drive_variants: list[tuple[Prediction, Prediction]] = []  # and the same with all of the drive, and discard
+        self.base: Prediction | None = None  # of which the winner's variants are
         named = rivals(request.load, request.limits)
         if request.current is not None:
             named["yours"] = request.current
@@ -145,9 +151,23 @@ class _Search:
         self.thoroughly([*finalists, *self.named.values()])
         best = self.best()
         self.check_room(best)
-        named = self.variants(best[0].config)
+        self.base = self.better_on_the_drive(best)
+        named = self.variants(self.base.config)
         exact = self.thoroughly(list(named.values()), request.seeds[:1])
         self.winners_variants |= {name: exact[each] for name, each in named.items() if each in exact}
+
+    def better_on_the_drive(self, best: Sequence[Prediction]) -> Prediction:
+        """The best or the best of another shape, whichever comes first with its share of the drive and discard as suit
+        it."""
+        others = [each for each in best if each.config.shape != best[0].config.shape]
+        bases = [best[0], *others[:1]]
+        for plain in bases:
+            named = list(self.on_the_drive(plain.config).values())
+            found = self.thoroughly(named, self.request.seeds[:1])
+            self.drive_variants += [(found[each], plain) for each in named if each in found]
+        joined = [(each, each) for each in bases]
+        joined += [(each, plain) for each, plain in self.drive_variants if gains(each, plain)]
+        return min(joined, key=lambda pair: self.key(pair[0]))[1]
 
     def best_of_each_shape(self, count: int) -> list[Prediction]:
         """So many that were found, among them the best of each shape: one simulation as fast as puts are taken flatters
@@ -165,12 +185,9 @@ class _Search:
         """Of what has been simulated. Raises SpillwayError where nothing keeps the limits."""
         request = self.request
         best = self.best()
-        chosen = {"spill": True} | {
-            name: gains(each, best[0])
-            for name, each in self.winners_variants.items()
-            if each.config.extra_op or each.config.discard != best[0].config.discard
-        }
-        candidates = [*best, *(each for name, each in self.winners_variants.items() if chosen.get(name))]
+        base = self.base or next(iter(best), None)
+        spilling = [each for name, each in self.winners_variants.items() if name == "spill"]
+        candidates = [*best, *(each for each, plain in self.drive_variants if gains(each, plain)), *spilling]
         everything = [*candidates, *(each for each in self.found.values() if each.config not in self.exact)]
         if not any(keeps(each, self.limits) for each in candidates):
             by_order = sorted(everything, key=self.key)
@@ -183,7 +200,7 @@ class _Search:
         without_room = tuple(name for name in self.named if name in known)
         return Advice(
             request, own, rivals_, considered, self.done, self.winners_variants, without_room, refused,
-            tuple(best[:1]), ended,
+            (base,) if base else (), ended,
         )  # fmt: skip
 
     def check_room(self, found: Collection[object]) -> None:
@@ -233,8 +250,9 @@ class _Search:
     def rough(self, config: Configuration) -> tuple[float, float]:
         """(operations a second, less flash bytes of one), the first cut down by what breaks a limit."""
         request = self.request
-        traffic = settled(request.load, config, closed_form(request.load, config, request.drive, request.cores))
-        rate = System(request.load, config, request.drive, traffic, request.cores).rough_throughput()
+        load, drive, cores, costs = request.load, request.drive, request.cores, request.costs
+        traffic = settled(load, config, closed_form(load, config, drive, cores, costs))
+        rate = System(load, config, drive, traffic, cores, costs).rough_throughput()
         if request.limits.space_bytes is not None:
             rate *= min(1.0, request.limits.space_bytes / traffic.held_bytes) ** 2
         return rate, -traffic.wa_app * traffic.wa_device
@@ -338,8 +356,9 @@ class _Search:
         return with_cache(config, self.request.load, self.request.limits)
 
     def predicted(self, config: Configuration, traffic: Traffic) -> Prediction:
-        load = self.request.load
-        return predict(load, config, self.request.drive, settled(load, config, traffic), self.request.cores)
+        request, load = self.request, self.request.load
+        own = settled(load, config, traffic)
+        return predict(load, config, request.drive, own, request.cores, request.costs)
 
     def tell(self, phase: str) -> None:
         self.done += 1

@@ -124,10 +124,12 @@ def neighbours(config: Configuration, cores: int) -> Iterator[tuple[str, Configu
         )
     for count in sorted({1, config.compaction_threads} - {config.subcompactions}):
         yield "subcompactions", replace(config, subcompactions=count)
+    for count in _beside(WRITE_BUFFERS, config.write_buffers):
+        yield "write_buffers", replace(config, write_buffers=count)
     for size in (config.write_buffer_bytes // 2, config.write_buffer_bytes * 2):
         if SMALLEST_BUFFER <= size <= LARGEST_BUFFER or (size < config.write_buffer_bytes and size >= LEAST_BUFFER):
             yield "write_buffer_bytes", replace(config, write_buffer_bytes=size)
-    if config.shape == LEVELED:
+    if config.shape in (LEVELED, SEPARATED):
         yield "dynamic_levels", replace(config, dynamic_levels=not config.dynamic_levels)
 
 

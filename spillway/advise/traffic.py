@@ -16,10 +16,12 @@ import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from spillway.advise.configuration import SEPARATED, SINGLE, UNIVERSAL, Configuration
+from spillway.advise.configuration import LEVELED, SEPARATED, SINGLE, UNIVERSAL, Configuration
 from spillway.advise.drive import Drive
 from spillway.advise.workload import Workload
+from spillway.lsm import DEFAULT_COSTS, HostCosts
 
+LOG_AND_FLUSH = 2  # bytes written for each that is put, before compactions write any
 OVERLAP = 0.65  # of the next level's share, as files with the least overlap are picked (M28). Source: guess
 UNIVERSAL_REWRITES = 0.75  # of a byte for each doubling of the tree. Source: guess
 UNIVERSAL_RUNS, UNIVERSAL_STEP = 3, 4  # runs beside the newest, and how much smaller each is. Source: guess
@@ -28,8 +30,6 @@ BLOB_REWRITES = 1.2  # of a value by the collection of blob files. Source: guess
 BLOB_USED_SHARE = 0.45  # of the rate that the bytes allow: one flush writes tables and values in turn, and writers wait
 # for it. Calibrated on two cases of runs/bench/advise_grid.json: quickstart, puts; intel-545s, puts and gets
 BLOB_GARBAGE = 1.5  # space of blob files / live values. Source: guess
-PUT_US = 5.0  # a put's processor time. Source: guess, between runs of db_bench on two machines
-MERGE_US_PER_BYTE = 0.004  # of one thread of a compaction: 250 MB/s. Source: guess
 MEAN_L0 = 0.75  # of the trigger: files come one by one and leave together. Source: guess
 LEAST_L0 = 100.0  # of a trigger above which the data bound the files. Source: guess: none that compacts is higher
 USED_SHARE = 0.9  # of what limits a put that is reached. Source: guess
@@ -55,10 +55,14 @@ class Traffic:
 
 
 def settled(load: Workload, config: Configuration, traffic: Traffic) -> Traffic:
-    """Where nothing is put, the tree as it is when compactions have ended: L0 has fewer files than would start one."""
+    """Where nothing is put, the tree as it is when compactions have ended: L0 has fewer files than would start one, and
+    no level is larger than it may be, as those are that a load of puts has left behind."""
     if load.puts:
         return traffic
-    return replace(traffic, l0_files=min(traffic.l0_files, (config.l0_files - 1) / 2))
+    levels = traffic.level_bytes
+    if config.shape in (LEVELED, SEPARATED):
+        levels = tuple(level_sizes(config, sum(levels)))
+    return replace(traffic, l0_files=min(traffic.l0_files, (config.l0_files - 1) / 2), level_bytes=levels)
 
 
 def level_sizes(config: Configuration, data_bytes: float) -> list[float]:
@@ -109,7 +113,9 @@ def mean_l0_files(load: Workload, config: Configuration) -> float:
     return MEAN_L0 * min(float(config.l0_files), max(LEAST_L0, data / flushed_bytes(load, config)))
 
 
-def closed_form(load: Workload, config: Configuration, drive: Drive, cores: int) -> Traffic:
+def closed_form(
+    load: Workload, config: Configuration, drive: Drive, cores: int, costs: HostCosts = DEFAULT_COSTS
+) -> Traffic:
     """Traffic by the formulas above."""
     pair, of_tree = float(load.pair_bytes), tree_bytes(load, config)
     rewrites, out_of_l0 = compacted(load, config)
@@ -118,10 +124,14 @@ def closed_form(load: Workload, config: Configuration, drive: Drive, cores: int)
     read = of_tree * rewrites + max(0.0, blobs - (pair - load.key_bytes))
     held = held_bytes(load, config)
     on_flash = _wa_device(config, drive, held)
-    wait_us = _put_us(load, config, drive, cores, written, read, on_flash)
+    merged_us = costs.flush_us(pair) + rewrites * costs.merge_us(of_tree) + blobs * costs.merge_byte_ns / 1e3
+    writer_us = costs.put_us(pair)
+    of_processor = max(writer_us, (writer_us + merged_us) / cores)
+    of_drive = written * on_flash / drive.times.most_mb_s("write") + read / drive.times.most_mb_s("read")
+    of_threads = _thread_us(config, drive, of_tree, rewrites, out_of_l0, costs)
     used = USED_SHARE * (BLOB_USED_SHARE if config.shape == SEPARATED else 1.0)
     return Traffic(
-        put_ops_s=used * 1e6 / max(wait_us, _thread_us(config, drive, of_tree, rewrites, out_of_l0)),
+        put_ops_s=used * 1e6 / max(of_processor, of_drive, of_threads),
         wa_app=written / pair,
         wa_device=on_flash,
         read_bytes_per_put=read,
@@ -152,20 +162,11 @@ def _wa_device(config: Configuration, drive: Drive, held: float) -> float:
     return 1 + 0.5 * valid**4 / max(0.05, 1 - valid) * 0.5
 
 
-def _put_us(
-    load: Workload, config: Configuration, drive: Drive, cores: int, written: float, read: float, wa_device: float
+def _thread_us(
+    config: Configuration, drive: Drive, of_tree: float, rewrites: float, out_of_l0: float, costs: HostCosts
 ) -> float:
-    """The drive's time and the processor's, whichever is longer."""
-    times = drive.times
-    of_drive = written * wa_device / times.most_mb_s("write") + read / times.most_mb_s("read")
-    of_processor = (PUT_US + MERGE_US_PER_BYTE * (written - load.pair_bytes)) / cores
-    return max(of_drive, of_processor, PUT_US)
-
-
-def _thread_us(config: Configuration, drive: Drive, of_tree: float, rewrites: float, out_of_l0: float) -> float:
     """Time of the compaction threads: each reads, merges and writes in turn; L0 is one compaction at a time (P25)."""
     times = drive.times
-    byte_us = 1 / times.stream_mb_s("read") + 1 / times.stream_mb_s("write") + MERGE_US_PER_BYTE
+    entry_us = of_tree / times.stream_mb_s("read") + of_tree / times.stream_mb_s("write") + costs.merge_us(of_tree)
     at_once = min(config.subcompactions, config.compaction_threads)
-    whole = rewrites / config.compaction_threads
-    return of_tree * byte_us * max(whole, out_of_l0 / at_once)
+    return entry_us * max(rewrites / config.compaction_threads, out_of_l0 / at_once)

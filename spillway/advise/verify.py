@@ -31,6 +31,7 @@ from spillway.advise.predict import Figure, Prediction
 from spillway.advise.search import Advice
 from spillway.advise.simulated import Setting, Simulate, in_parallel
 from spillway.advise.workload import Workload
+from spillway.lsm import DEFAULT_COSTS, HostCosts
 from spillway.native.process import Event
 from spillway.plan.document import load_plan
 from spillway.run.execute import Finished, execute
@@ -47,7 +48,7 @@ LEAST_GENERATION = 2**20
 KEY_PREFIX = "k"
 RUNNERS_UP = 2
 RATE_TOLERANCE = 0.01  # of an offered rate, within which it was kept. Source: guess: seconds of a paced load
-OPERATIONS = {"put": "update", "get": "read", "scan": "scan"}  # YCSB's names of the kinds
+OPERATIONS = {"put": "update", "get": "read", "scan": "scan", "rmw": "readmodifywrite"}  # YCSB's names of the kinds
 FIGURES = (
     "throughput_ops_s",
     "wa_app",
@@ -57,6 +58,7 @@ FIGURES = (
     "p99_us.put",
     "p99_us.get",
     "p99_us.scan",
+    "p99_us.rmw",
 )
 ANSWERS = {
     "short-test": "A check of predictions over seconds; docs/ADVISE.md says what that can show.",
@@ -74,10 +76,11 @@ class Scaled:
     drive: Drive
     factor: float
     cores: int
+    costs: HostCosts = DEFAULT_COSTS
 
     def prediction(self, config: Configuration, simulate: Simulate, seeds: Sequence[int]) -> Prediction:
         """Of a configuration that is scaled already."""
-        return exact(Setting(self.load, self.drive, self.cores, simulate), config, seeds, config)
+        return exact(Setting(self.load, self.drive, self.cores, simulate, self.costs), config, seeds, config)
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,7 @@ def scaled(load: Workload, drive: Drive, data_bytes: int = DATA_BYTES) -> Scaled
 def verify(advice: Advice, out: Path, command: list[str], watch: Watch | None = None) -> Check:
     """Runs the arms; the run directory is ``out``. Raises SpillwayError."""
     request = advice.request
-    small = scaled(request.load, request.drive)
+    small = replace(scaled(request.load, request.drive), costs=request.costs)
     arms = {name: config.scaled(small.factor) for name, config in chosen(advice).items()}
     return measure(small, arms, out, command, request.simulate, request.seeds, watch)
 
@@ -258,9 +261,10 @@ def _ycsb(load: Workload) -> Document:
         "keyprefix": KEY_PREFIX,
         "zeropadding": load.key_bytes - len(KEY_PREFIX),
         "insertorder": "ordered",
-        "readproportion": load.gets,
-        "updateproportion": load.puts,
+        "readproportion": max(0.0, load.gets - load.rmws),
+        "updateproportion": max(0.0, load.puts - load.rmws),
         "scanproportion": load.scans,
+        "readmodifywriteproportion": load.rmws,
         "spillway.update": "overwrite",
         "requestdistribution": "uniform" if load.skew is None else "zipfian",
     }

@@ -24,7 +24,9 @@ VERIFIED: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("p99 of puts", "p99_us.put", time_words),
     ("p99 of gets", "p99_us.get", time_words),
     ("p99 of scans", "p99_us.scan", time_words),
+    ("p99 of rmws", "p99_us.rmw", time_words),
 )
+LEAST_SHARE = 1e-9  # of a mix: less is a difference of shares that are equal
 VERIFIED_HEADER = ("arm", "figure", "predicted", "interval", "measured", "ratio", "within")
 WITHIN = {None: "–", True: "yes", False: "no"}
 
@@ -35,8 +37,13 @@ def asked(advice: Advice) -> str:
     load, drive = request.load, request.drive
     mix = ", ".join(
         f"{share:.0%} {name}"
-        for name, share in (("puts", load.puts), ("gets", load.gets), (f"scans of {load.scan_pairs} pairs", load.scans))
-        if share
+        for name, share in (
+            ("puts", load.puts - load.rmws),
+            ("gets", load.gets - load.rmws),
+            (f"scans of {load.scan_pairs} pairs", load.scans),
+            ("read-modify-writes", load.rmws),
+        )
+        if share > LEAST_SHARE
     )
     keys = "uniform keys" if load.skew is None else f"zipfian keys ({load.skew:g})"
     rate = "as fast as it goes" if load.rate_ops_s is None else f"{load.rate_ops_s:,.6g} operations/s"

@@ -1,7 +1,8 @@
 """What is asked of a configuration: a data set, a mix of operations, perhaps a rate, and limits.
 
-Shares are of operations. Keys of puts and gets are uniform, or zipfian with exponent ``skew``. Every put overwrites a
-key that is there, so the data set keeps its size. ``clients`` threads work one operation after another.
+Shares are of operations; a read-modify-write gets a pair and then puts it, and counts as both. Keys of puts and gets
+are uniform, or zipfian with exponent ``skew``. Every put overwrites a key that is there, so the data set keeps its
+size. ``clients`` threads work one operation after another.
 """
 
 import math
@@ -11,7 +12,16 @@ from dataclasses import dataclass, replace
 from spillway.errors import SpillwayError
 from spillway.quantity import nearest
 
-KINDS = ("put", "get", "scan")
+# YCSB's words stand beside this project's. An insert counts as a put of a key that is there.
+KINDS = {
+    "put": "puts",
+    "update": "puts",
+    "insert": "puts",
+    "get": "gets",
+    "read": "gets",
+    "scan": "scans",
+    "rmw": "rmws",
+}
 SCAN_PAIRS = 100  # YCSB's workload E has up to 100. Source: YCSB core workloads
 SUM_TOLERANCE = 0.005  # of the shares of a mix: 0.33, 0.33 and 0.34 are one whole, 0.3 and 0.3 are a slip
 MEMORY_BYTES = 2**30  # Source: guess; a small part of a server
@@ -20,18 +30,19 @@ LEAST_PAIRS = 1000  # fewer fit one memtable, and there is nothing to advise. So
 
 @dataclass(frozen=True)
 class Workload:
-    """The load; sizes in bytes, shares of operations that add up to 1."""
+    """The load; sizes in bytes, shares of operations that add up to 1 and ``rmws``, which are in two of them."""
 
     data_bytes: int  # keys and newest values
     key_bytes: int
     value_bytes: int
-    puts: float
-    gets: float
+    puts: float  # read-modify-writes among them
+    gets: float  # read-modify-writes among them
     scans: float
     scan_pairs: int = SCAN_PAIRS
     skew: float | None = None
     clients: int = 1
     rate_ops_s: float | None = None  # of all operations; None: as fast as the clients go
+    rmws: float = 0.0  # read-modify-writes: one operation, a get and a put
 
     @property
     def pair_bytes(self) -> int:
@@ -63,26 +74,39 @@ class Limits:
     years: float | None = None  # until the drive is worn
 
 
-def parse_mix(text: str) -> tuple[float, float, float]:
-    """(puts, gets, scans) of ``put=0.5,get=0.4,scan=0.1``; shares or percentages that add up to 1. Raises
-    SpillwayError."""
-    shares = dict.fromkeys(KINDS, 0.0)
-    named = set()
+@dataclass(frozen=True)
+class Mix:
+    """Shares as a workload has them."""
+
+    puts: float
+    gets: float
+    scans: float
+    rmws: float = 0.0
+
+
+def parse_mix(text: str) -> Mix:
+    """Of ``put=0.5,get=0.4,scan=0.1``; shares or percentages that add up to 1. Raises SpillwayError."""
+    named: dict[str, float] = {}
     for part in filter(None, (each.strip() for each in text.split(","))):
         name, equals, value = (each.strip() for each in part.partition("="))
         if name not in KINDS:
-            raise SpillwayError(f"--mix has {name!r}; it takes put, get and scan{nearest(name, KINDS)}")
+            *others, last = KINDS
+            raise SpillwayError(
+                f"--mix has {name!r}; it takes {', '.join(others)} and {last}{nearest(name, list(KINDS))}"
+            )
         if name in named:
             raise SpillwayError(f"--mix has {name} twice: give each kind once.")
-        named.add(name)
-        shares[name] = _share(value, name) if equals else math.nan
-    total = sum(shares.values())
+        named[name] = _share(value, name) if equals else math.nan
+    total = sum(named.values())
     if not math.isfinite(total):
         raise SpillwayError(f"--mix is {text!r}; it takes shares by kind, such as put=0.5,get=0.4,scan=0.1.")
     if abs(total - 1) > SUM_TOLERANCE:
         raise SpillwayError(f"--mix is {text!r}, whose shares add up to {total:g}: they have to add up to 1.")
-    puts, gets, scans = (shares[kind] / total for kind in KINDS)
-    return puts, gets, scans
+    shares = dict.fromkeys(KINDS.values(), 0.0)
+    for name, share in named.items():
+        shares[KINDS[name]] += share / total
+    rmws = shares["rmws"]
+    return Mix(shares["puts"] + rmws, shares["gets"] + rmws, shares["scans"], rmws)
 
 
 def _share(text: str, name: str) -> float:

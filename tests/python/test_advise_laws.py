@@ -10,14 +10,16 @@ import pytest
 from advised import DRIVE, GIB, LOAD, advice, ask
 
 from spillway.advise import reads
-from spillway.advise.configuration import DEFAULTS, LEVELED, MIB, SHAPES, SINGLE, Configuration
+from spillway.advise.configuration import DEFAULTS, LEVELED, MIB, SHAPES, SINGLE, UNIVERSAL, Configuration
 from spillway.advise.drive import Drive, of_preset
 from spillway.advise.exact import exact
 from spillway.advise.predict import predict
 from spillway.advise.rank import gains
+from spillway.advise.reasons import difference, reasons
 from spillway.advise.simulated import LEAST_FILE_BYTES, MOST_FINE_BYTES, Setting, request, thorough
-from spillway.advise.traffic import Traffic, closed_form, flushed_bytes, tree_bytes
+from spillway.advise.traffic import Traffic, closed_form, flushed_bytes, settled, tree_bytes
 from spillway.advise.workload import Limits, Workload
+from spillway.models.lsm_reads import COVERED
 
 Document = dict[str, Any]
 
@@ -30,7 +32,8 @@ def config_of(shape: str, **changes: Any) -> Configuration:
 
 
 def runs_that_are_read(load: Workload, config: Configuration, traffic: Traffic, draws: int = 40_000) -> float:
-    """Blocks of a get without a cache, drawn for each run whether it has the key: newest first, the last always."""
+    """Blocks of a get without a cache, drawn for each run whether it has the key: newest first, the last always. Of
+    levels above the last a part of the keys lies between files."""
     dice = random.Random(1)
     passed = reads.false_positives(config)
     sizes = [*[traffic.l0_bytes] * int(traffic.l0_files), *traffic.level_bytes]
@@ -40,7 +43,8 @@ def runs_that_are_read(load: Workload, config: Configuration, traffic: Traffic, 
             continue
         for at, size in enumerate(sizes):
             has = at == len(sizes) - 1 or dice.random() < size / load.data_bytes
-            blocks += has or dice.random() < passed
+            is_between = int(traffic.l0_files) <= at < len(sizes) - 1 and dice.random() >= COVERED
+            blocks += has or (not is_between and dice.random() < passed)
             if has:
                 break
     return blocks / draws
@@ -204,6 +208,39 @@ def test_space_lies_within_its_interval_and_holds_the_data(shape: str, skew: flo
         assert 0 < figure.low <= figure.value <= figure.high
 
 
+@pytest.mark.native
+def test_keys_that_no_put_has_reached_are_in_what_compactions_write(
+    quickstart: Drive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So many puts that most keys are there write more for each; a short simulation has to say nearly as much."""
+    load = replace(LOAD, data_bytes=96 * MIB, skew=0.9, puts=1.0, gets=0.0, scans=0.0)
+    config = config_of(SINGLE, write_buffer_bytes=2 * MIB, file_bytes=2 * MIB)
+    setting = Setting(load, quickstart, 2)
+    short = thorough(setting, config, (1,), 3000.0).wa_app
+    monkeypatch.setattr("spillway.advise.simulated._of_missing", lambda *_: 1.0)
+    plain = thorough(setting, config, (1,), 3000.0).wa_app
+    monkeypatch.setattr("spillway.advise.simulated.WARM_ROUNDS", 14.0)
+    monkeypatch.setattr("spillway.advise.simulated.ROUNDS", 16.0)
+    long = thorough(setting, config, (1,), 3000.0).wa_app
+    assert plain < short and abs(short - long) < abs(plain - long)
+    assert short == pytest.approx(long, rel=0.25)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_where_nothing_is_put_no_level_is_too_large(dynamic: bool) -> None:
+    config = config_of(LEVELED, dynamic_levels=dynamic)
+    full = replace(closed_form(LOAD, config, DRIVE, 8), level_bytes=(20e9, 5e9, 30e9, 45e9), l0_files=30.0)
+    assert settled(LOAD, config, full) == full
+    found = settled(replace(LOAD, puts=0.0, gets=1.0, scans=0.0), config, full)
+    assert found.l0_files < config.l0_files
+    base = found.level_bytes[0]
+    assert base <= config.level_base_bytes
+    assert all(each <= base * config.fanout**at * 1.001 for at, each in enumerate(found.level_bytes))
+    assert 100e9 <= sum(found.level_bytes) <= 112e9
+    alone = replace(full, level_bytes=(100e9,))
+    assert settled(replace(LOAD, puts=0.0), config_of(SINGLE), alone).level_bytes == (100e9,)
+
+
 # ---------------------------------------------------------------- what joins the ranking
 
 
@@ -227,6 +264,27 @@ def test_space_left_free_joins_the_ranking_where_it_gains() -> None:
     small = replace(LOAD, data_bytes=int(0.6 * DRIVE.capacity_bytes))
     full = advice(load=small, limits=Limits(memory_bytes=4 * GIB), simulate=collects, order="wa-total")
     assert all(each.held_bytes.value <= DRIVE.capacity_bytes * (1 - each.config.extra_op) for each in full.ranked)
+
+
+def test_space_left_free_may_make_another_shape_the_best() -> None:
+    """Universal compaction is the cheapest, but only where its garbage is not collected."""
+
+    def collects(asked: Document) -> Document:
+        made = fake_lsm.simulate(asked)
+        spared = "capacity.spare_factor" in asked["drive"]["set"]
+        tree = asked["tree"]
+        times = (0.0 if spared else 5.0) if tree["shape"] == "universal" else 10.0 if tree["levels"] == 2 else 0.0
+        host = made["host_bytes_written"]
+        return made | {"nand_bytes_programmed": {"host": host, "gc": int(host * times), "mapping": 0}}
+
+    load = replace(LOAD, value_bytes=100)
+    found = advice(load=load, limits=Limits(memory_bytes=4 * GIB), simulate=collects, order="wa-total")
+    assert found.winner.config.shape == UNIVERSAL and found.winner.config.extra_op > 0
+    assert found.plain[0].config == replace(found.winner.config, extra_op=0.0)
+    sizes = [each for name, each in found.variants.items() if name.startswith("file_bytes")]
+    told = next(each.sentence for each in reasons(found) if each.line == "file size")
+    assert sizes and all(difference(found.plain[0], each) in told for each in sizes)
+    assert found.ranked[0].wa_total.value < min(each.wa_total.value for each in found.rivals.values())
 
 
 def test_without_discard_none_is_advised() -> None:

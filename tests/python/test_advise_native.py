@@ -139,7 +139,7 @@ def test_predicted_and_measured_stand_beside_each_other(quickstart: Drive, tmp_p
     drive = replace(drive, request=drive.request | {"set": {"capacity.capacity_bytes": str(512 * MIB)}})
     arms = {shape: replace(DEFAULTS, shape=shape, fanout=1 if shape == SINGLE else 10).scaled(64) for shape in SHAPES}
     arms["spilling"] = replace(arms["leveled"], spill="eager", spill_bytes=32 * MIB)
-    small = Scaled(SMALL, drive, 16.0, 2)
+    small = Scaled(replace(SMALL, puts=0.5, gets=0.6, scans=0.1, rmws=0.2), drive, 16.0, 2)
     ran = measure(small, arms, tmp_path / "run", ["test"], fake_lsm.simulate, (1,), measured_s=0.5, warm_s=0.2)
     found = ran.arms
     assert [each.name for each in found] == list(arms)
@@ -149,7 +149,9 @@ def test_predicted_and_measured_stand_beside_each_other(quickstart: Drive, tmp_p
         assert ratio is not None and ratio > 0
         assert each.measured["wa_app"] >= 0.9
         for figure in verify.FIGURES:
-            assert each.value(figure) and each.expected(figure) and each.is_within(figure) is not None, figure
+            known = figure != "p99_us.rmw" or small.load.rmws > 0
+            assert bool(each.value(figure) and each.expected(figure)) == known, figure
+            assert (each.is_within(figure) is not None) == known, figure
 
 
 def test_the_arms_of_a_check_have_the_winner_and_the_rivals() -> None:
@@ -172,7 +174,7 @@ def test_a_whole_answer(invoke: Any, tmp_path: Path) -> None:
 @pytest.mark.long
 def test_the_simulators_headline() -> None:
     """MQSSD, Table 5: on a 990 PRO with enough threads a single level reads points about twice as fast, scans faster,
-    and costs lifetime. Of points the model says more: within the factor of four by which M20 has eq 10 wrong."""
+    and costs lifetime. Of points the model says up to twice that: a smaller tree has as much in L0."""
     drive = of_preset("samsung-990-pro")
     load = replace(LOAD, value_bytes=2048, data_bytes=32 * 10**9, clients=32, scan_pairs=128)
     common: dict[str, Any] = {"direct_io": True, "block_cache_bytes": 2**28}
@@ -184,7 +186,7 @@ def test_the_simulators_headline() -> None:
         own = replace(load, puts=0.0, gets=gets, scans=1 - gets)
         return predict(own, config, drive, settled(own, config, traffic[config]), 12).throughput_ops_s.value
 
-    assert 1.5 < rate(single, 1.0) / rate(flash, 1.0) < 4 * 1.92
+    assert 1.5 < rate(single, 1.0) / rate(flash, 1.0) < 2 * 1.92
     assert rate(single, 0.0) > 1.05 * rate(flash, 0.0)
     flash_bytes = {each: found.wa_app * found.wa_device for each, found in traffic.items()}
     assert flash_bytes[single] > 1.2 * flash_bytes[flash]  # so that the drive lasts less long

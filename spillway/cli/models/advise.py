@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from spillway.advise.search import Advice, Request
     from spillway.advise.verify import Check, Verified
     from spillway.advise.workload import Limits, Workload
+    from spillway.lsm import HostCosts
 
+_MOST_CORES = 1024
 _ORDERS = ("throughput", "wa-total", "p99", "lifetime", "space")
 
 
@@ -47,7 +49,9 @@ _ORDERS = ("throughput", "wa-total", "p99", "lifetime", "space")
     metavar="BYTES",
     help="Of a value.",
 )
-@click.option("--mix", default="put=0.5,get=0.5", show_default=True, help="Shares of put, get and scan, as 0.5 or 50%.")
+@click.option(
+    "--mix", default="put=0.5,get=0.5", show_default=True, help="Shares of put, get, scan and rmw, as 0.5 or 50%."
+)
 @click.option(
     "--scan-pairs",
     type=click.IntRange(1, 1_000_000),
@@ -61,7 +65,12 @@ _ORDERS = ("throughput", "wa-total", "p99", "lifetime", "space")
 @click.option("--space", metavar="SIZE", help="Most bytes on the drive.")
 @click.option("--memory", default="1GiB", show_default=True, metavar="SIZE", help="Memtables, block cache, filters.")
 @click.option("--years", type=Finite(), help="Years that the drive has to last.")
-@click.option("--cores", type=click.IntRange(1, 1024), help="Of the machine that it is for  [default: this one's]")
+@click.option(
+    "--cores",
+    type=click.IntRange(1, _MOST_CORES),
+    help="Of the machine that it is for  [default: --host's or else this one's]",
+)
+@click.option("--host", type=click.Path(path_type=Path), help="That machine's costs, of scripts/lsm_host_costs.py.")
 @click.option("--clients", type=click.IntRange(1, 4096), help="Threads that call the database  [default: the cores]")
 @click.option("--by", "order", type=click.Choice(_ORDERS), help="Ranks  [default: throughput; with --rate wa-total]")
 @click.option("--top", type=click.IntRange(1, 100), default=6, show_default=True, help="Configurations to show.")
@@ -101,14 +110,15 @@ def advise_command(
     places = {"--options": options_path, "--wiredtiger": wiredtiger_path, "--json": json_path}
     _check_words(command_line())
     _check_places(directory, verifies, places)
+    costs = _host(flags)
     load, limits, current = _asked(flags)
     drive = _drive(preset, profile, settings, tbw, seed)
     check(load, limits, drive.capacity_bytes)
     if verifies:
         check_can_run(load, drive)
     with progress_bars() as watch:
-        found = advise(_request(load, limits, drive, current, seed, flags), watch)
-    beside = others(load, drive)
+        found = advise(_request(load, limits, drive, current, costs, seed, flags), watch)
+    beside = others(load, drive, limits.memory_bytes)
     quiet = json_path is not None and str(json_path) == "-"
     outputs = _Outputs()
     if not verifies or _is_rewritable(json_path):
@@ -223,25 +233,36 @@ def _drive(preset: str | None, profile: Path | None, settings: tuple[str, ...], 
     return of_preset(str(preset), settings, seed, rated)
 
 
+def _host(flags: dict[str, Any]) -> "HostCosts":
+    """The machine's costs. Its cores, where the command does not say them, are put among ``flags``: the file's, or this
+    machine's. Raises SpillwayError."""
+    from spillway.lsm import DEFAULT_COSTS, read_host
+
+    costs, cores = (DEFAULT_COSTS, None) if flags["host"] is None else read_host(flags["host"])
+    known = min(_MOST_CORES, max(1, round(cores))) if cores is not None else os.cpu_count() or 1
+    flags["cores"] = flags["cores"] or known
+    return costs
+
+
 def _asked(flags: dict[str, Any]) -> "tuple[Workload, Limits, Configuration | None]":
     """The load, the limits and the user's own configuration. Raises SpillwayError for flags that contradict each
     other."""
     from spillway.advise.options_file import read_options
     from spillway.advise.workload import Limits, Workload, check, parse_mix
 
-    cores = flags["cores"] or os.cpu_count() or 1
-    puts, gets, scans = parse_mix(flags["mix"])
+    mix = parse_mix(flags["mix"])
     load = Workload(
         data_bytes=parse_size(flags["data"], "--data"),
         key_bytes=flags["key_bytes"],
         value_bytes=flags["value_bytes"],
-        puts=puts,
-        gets=gets,
-        scans=scans,
+        puts=mix.puts,
+        gets=mix.gets,
+        scans=mix.scans,
         scan_pairs=flags["scan_pairs"],
         skew=flags["zipfian"],
-        clients=flags["clients"] or cores,
+        clients=flags["clients"] or flags["cores"],
         rate_ops_s=None if flags["rate"] is None else parse_rate(flags["rate"], "--rate"),
+        rmws=mix.rmws,
     )
     years = flags["years"]
     if years is not None and not 0 < years < 1000:
@@ -261,6 +282,7 @@ def _request(
     limits: "Limits",
     drive: "Drive",
     current: "Configuration | None",
+    costs: "HostCosts",
     seed: int,
     flags: dict[str, Any],
 ) -> "Request":
@@ -271,7 +293,8 @@ def _request(
         load=load,
         limits=limits,
         drive=drive,
-        cores=flags["cores"] or os.cpu_count() or 1,
+        cores=flags["cores"],
+        costs=costs,
         order=flags["order"] or default_order(load),
         top=flags["top"],
         discard=not flags["no_discard"],
