@@ -21,6 +21,7 @@ MOST_RATE = 1e9  # operations a second: one in each nanosecond, the resolution o
 _TIMES = {"us": Decimal("1e-6"), "µs": Decimal("1e-6"), "ms": Decimal("1e-3"), "s": Decimal(1), "min": Decimal(60)}
 _TIME = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zµ]*)\s*")
 _RATE = re.compile(r"\s*[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?\s*")  # float() takes 1_000 and the digits of any script
+_WHOLE = re.compile(r"[0-9]{1,18}")  # isdigit() takes ² too, and int() no more than some thousand digits
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -76,6 +77,11 @@ def parse_rate(text: str, what: str) -> float:
             f"{what} is {text!r}, which is not a rate: write operations a second, above 0 and at most {MOST_RATE:g}."
         )
     return rate
+
+
+def whole_number(text: str) -> int | None:
+    """The number that a text is in ASCII digits, at most 18 of them; None for any other text."""
+    return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def check_text(words: Iterable[str]) -> None:

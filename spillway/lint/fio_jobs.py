@@ -85,7 +85,7 @@ def seconds_of(text: str) -> float | None:
     if re.fullmatch(r"[0-9]+(:[0-9]+)+", text):
         total = 0.0
         for part in text.split(":"):
-            total = total * 60 + int(part)
+            total = total * 60 + float(part)
         return total
     total, at = 0.0, 0
     while at < len(text):

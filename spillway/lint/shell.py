@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spillway.lint.shell_text import MOST_DEPTH, NAME, Node, blocks_of, closing, word_end
+from spillway.quantity import whole_number
 
 UNKNOWN = "?"
 MOST_STEPS = 20_000  # statements that are read of one script, loops and calls included
@@ -254,7 +255,8 @@ class _Reader:
             index = self._expanded(rest[1 : rest.find("]")])
             if index in ("@", "*"):
                 return value
-            return values[int(index) % len(values)] if values and index.isdigit() else (values or [UNKNOWN])[0]
+            number = whole_number(index)
+            return (values or [UNKNOWN])[0] if not values or number is None else values[number % len(values)]
         if rest.startswith((":-", ":=", "-", "=")):
             return value or self._unquoted(rest.lstrip(":").removeprefix(rest.lstrip(":")[0]))
         if rest.startswith((":+", "+")):

@@ -12,6 +12,7 @@ from typing import Any
 from spillway import toml
 from spillway.errors import SpillwayError
 from spillway.plan.keys import OPEN_TABLES
+from spillway.quantity import whole_number
 from spillway.ssd.simulate import split_setting
 
 Document = dict[str, Any]
@@ -69,8 +70,9 @@ def look_up(document: Document, key: list[str]) -> Any:
 
 
 def _element(elements: list[Any], part: str, where: str) -> Any:
-    if part.isdecimal() and int(part) < len(elements):
-        return elements[int(part)]
+    index = whole_number(part)
+    if index is not None and index < len(elements):
+        return elements[index]
     tables = [element for element in elements if isinstance(element, dict)]
     called = [(element.get("name", element.get("workload")), element) for element in tables]
     named = {name: element for name, element in called if isinstance(name, str)}

@@ -31,6 +31,7 @@ from spillway.plan.keys import (
     PROCEDURES,
     WAITS,
 )
+from spillway.quantity import whole_number
 from spillway.ssd.preset import Traits, preset_path, traits
 
 Document = dict[str, Any]
@@ -89,8 +90,9 @@ class RunKeys:
     def phase(self, key: str) -> Document:
         """The phase that a key names by its index or its name; empty where there is none."""
         part = key.split(".")[1]
-        if part.isdecimal() and int(part) < len(self.phases):
-            return _table(self.phases[int(part)])
+        index = whole_number(part)
+        if index is not None and index < len(self.phases):
+            return _table(self.phases[index])
         named = (_table(phase) for phase in self.phases)
         return next((phase for phase in named if phase.get("name", phase.get("workload")) == part), {})
 

@@ -11,7 +11,7 @@ from typing import Any
 from spillway.errors import SpillwayError
 from spillway.figures.amplification import nand_total
 from spillway.figures.lifetime import Endurance, Price, Work, in_words, lifetime
-from spillway.quantity import human_bytes, nearest, parse_share, parse_size
+from spillway.quantity import human_bytes, nearest, parse_share, parse_size, whole_number
 from spillway.ssd.preset import check_preset, preset_dirs, preset_path, whole_drive
 
 EXPLICIT_CAPACITY_BYTES = 4 * 2**30
@@ -226,7 +226,7 @@ def gc_settings(text: str) -> dict[str, str]:
         if colon:
             raise SpillwayError(f"--gc {text!r}: only d-choices takes a number; write --gc {name}.")
         return {"gc.policy": name}
-    if not choices.isdecimal() or int(choices) < 1:
+    if not whole_number(choices):
         raise SpillwayError(
             f"--gc {text!r}: d-choices takes the number of erase blocks it compares, as in d-choices:10."
         )
