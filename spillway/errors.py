@@ -19,6 +19,11 @@ class BadProperties(SpillwayError):
     """A property file has a value that is refused; the plan that names the file is known."""
 
 
+class HostFailed(SpillwayError):
+    """The request was valid, and a disk or the operating system failed it, as where a disk is full. The command ends
+    with exit code 2, since the remedy is the caller's; another attempt may succeed."""
+
+
 class RunFailed(SpillwayError):
     """The request was valid and the work failed. The command ends with exit code 1."""
 

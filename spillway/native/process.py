@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
+from spillway.errors import DriveFull, HostFailed, Interrupted, RunFailed, SpillwayError
 from spillway.native.interruption import Interruption, interruptible
 from spillway.native.lines import encoded
 
@@ -310,7 +310,7 @@ def parse_events(lines: Iterator[bytes] | IO[bytes]) -> Iterator[Event]:
 # By fault; any other is RunFailed.
 FAILURES: dict[str, type[SpillwayError]] = {
     "bad_input": SpillwayError,
-    "io_error": SpillwayError,
+    "io_error": HostFailed,
     "not_supported": SpillwayError,
     "drive_full": DriveFull,
 }

@@ -5,6 +5,7 @@ second run to the same place is refused at its start and not after hours at its 
 removes what killed processes have left under such names (``spillway/rundir/owner.py``) and logs it.
 """
 
+import errno
 import fcntl
 import logging
 import os
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from spillway.errors import SpillwayError
+from spillway.errors import HostFailed, SpillwayError
 from spillway.rundir import owner
 
 LOGGER = logging.getLogger(__name__)
@@ -27,6 +28,14 @@ MOST_SPARE_NAMES = 1000
 NATIVE_ENDS_S = 3.0
 LOCK = ".lock"  # in a directory that takes several runs: says of what kind of work
 MOST_KIND = 20  # characters of it. Source: guess
+# Errors of the machine, of a disk or of a file server. Any other is of the path that was named.
+OF_THE_HOST = frozenset(
+    (
+        *(errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EREMOTEIO, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN),
+        *(errno.ENETUNREACH, errno.ECONNRESET, errno.ENOLCK, errno.EBUSY, errno.EAGAIN, errno.ENOMEM, errno.ENOBUFS),
+        *(errno.EMFILE, errno.ENFILE),
+    )
+)
 
 
 @contextmanager
@@ -53,7 +62,8 @@ def staged(out: Path, is_disposable: Callable[[Path], bool] = lambda out: False)
         yield stage
         _put(stage, out, is_disposable)
     except _Taken as taken:
-        raise SpillwayError(str(taken)) from None
+        kind = HostFailed if isinstance(taken.__cause__, HostFailed) else SpillwayError
+        raise kind(str(taken)) from None
     except BaseException:
         if begun:
             owner.remove(stage)
@@ -92,18 +102,26 @@ def locked(out: Path, what: str) -> Iterator[None]:
     ``what`` names the kind of work, such as "suite", and is stored in the lock file. Raises SpillwayError where ``out``
     holds another kind of work, is not empty, or is locked by another process.
     """
-    if out.exists() and not out.is_dir():
-        raise SpillwayError(f"{out}: this is a file; name a directory with --out.")
-    if out.is_dir() and any(out.iterdir()) and not (out / LOCK).exists():
-        raise SpillwayError(f"{out}: there is something already that is no {what}'s; name another --out or remove it.")
     with explained(out):
+        if out.exists() and not out.is_dir():
+            raise SpillwayError(f"{out}: this is a file; name a directory with --out.")
+        if out.is_dir() and any(out.iterdir()) and not (out / LOCK).exists():
+            raise SpillwayError(
+                f"{out}: there is something already that is no {what}'s; name another --out or remove it."
+            )
         out.mkdir(parents=True, exist_ok=True)
-        lock = (out / LOCK).open("a+", encoding="utf-8")
+        lock = (out / LOCK).open("a+", encoding="utf-8", errors="replace")
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             raise SpillwayError(f"{out}: a {what} is running in it; wait for its end or name another --out.") from None
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise SpillwayError(
+                f"{out}: its file system takes no lock ({reason}), so another {what} in it would not be seen; name "
+                "another --out."
+            ) from error
         lock.seek(0)
         theirs = lock.read(MOST_KIND)
         if theirs not in ("", what):
@@ -296,7 +314,7 @@ def _is_alive(process: int) -> bool:
 @contextmanager
 def explained(path: Path, key: str = "--out") -> Iterator[None]:
     """Turns an error of the operating system in the block into one sentence about ``path``, which ``key`` has named.
-    Raises SpillwayError."""
+    Raises SpillwayError, and HostFailed for what another attempt may not meet, such as a full disk."""
     writable = f"name a directory that you may write to with {key}"
     remedies = {
         "No space left on device": f"free some space or name another {key}",
@@ -308,4 +326,5 @@ def explained(path: Path, key: str = "--out") -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         remedy = remedies.get(reason, f"name another {key}")
-        raise SpillwayError(f"{path} cannot be written: {reason.lower()}; {remedy}.") from error
+        kind = HostFailed if error.errno in OF_THE_HOST else SpillwayError
+        raise kind(f"{path} cannot be written: {reason.lower()}; {remedy}.") from error

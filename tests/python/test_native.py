@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from conftest import Fake
 
-from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
+from spillway.errors import DriveFull, HostFailed, Interrupted, RunFailed, SpillwayError
 from spillway.native.process import find_native, parse_events, run_native
 
 
@@ -26,7 +26,7 @@ def test_request_in_events_out(fake: Fake) -> None:
     ("mode", "kind", "says"),
     [
         ("bad_input", SpillwayError, "geometry.chanels is not a key"),
-        ("disk_full", SpillwayError, "no space left"),
+        ("disk_full", HostFailed, "no space left"),
         ("fails", DriveFull, "the drive is full"),
         ("crashes", RunFailed, "exit code 134 without a result: an assertion failed"),
         ("garbage", RunFailed, "line 2 that is no event"),
