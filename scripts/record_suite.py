@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from spillway.native.process import build_sha256
+from spillway.plan.arm import run_label
 from spillway.suite import find_suite
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -84,9 +85,11 @@ def seconds(manifest: Document) -> float:
     return (ended - begun).total_seconds()
 
 
-def filled_in(manifest: Document) -> set[str]:
-    """The runs of a plan that filled their drives."""
-    return {failure["run"] for failure in manifest.get("failures") or [] if failure["drive_full"]}
+def filled_its_drive(manifest: Document, arm: str) -> bool:
+    """Whether a repetition of an arm did, by the failures that its plan's manifest names."""
+    filled = {failure["run"] for failure in manifest.get("failures") or [] if failure["drive_full"]}
+    count = len(manifest["seeds"])
+    return any(run_label(arm, repetition, count) in filled for repetition in range(count))
 
 
 def main() -> int:
@@ -114,7 +117,7 @@ def main() -> int:
     if builds != {build_sha256()}:
         sys.exit("record_suite: not every plan was run by this checkout's build; run the suite again.")
     lines = [
-        line(name, arm, figures) | {"drive_full": arm in filled_in(manifests[name])}
+        line(name, arm, figures) | {"drive_full": filled_its_drive(manifests[name], arm)}
         for name in done
         for arm, figures in read(directory / name / "summary.json")["arms"].items()
     ]

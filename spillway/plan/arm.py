@@ -188,6 +188,11 @@ def _requested(phase: dict[str, Any]) -> Document:
     return own | {"arrivals": {"process": phase["arrivals"], **named}}
 
 
+def run_label(arm: str, repetition: int, count: int) -> str:
+    """A run for people, and in the failures of a manifest: its arm, and which of ``count`` repetitions, from 0."""
+    return arm if count == 1 else f"{arm} ({repetition + 1} of {count})"
+
+
 def slug(name: str) -> str:
     """A name as a directory's name; a long one is cut, and a digest keeps it distinct."""
     words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

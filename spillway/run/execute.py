@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from spillway.drive.watch import Watch as DriveWatch
-from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
+from spillway.errors import DriveFull, HostFailed, Interrupted, RunFailed, SpillwayError
 from spillway.native.interruption import Interruption, interruptible
 from spillway.native.process import Answer, Event, build_sha256, executable_sha256, run_native
 from spillway.plan import inputs, kept
-from spillway.plan.arm import Arm, by_keys_of_a_plan, slug
+from spillway.plan.arm import Arm, by_keys_of_a_plan, run_label, slug
 from spillway.plan.document import Plan
 from spillway.run import failure, host
 from spillway.run.engine_log import EngineLog
@@ -64,6 +64,7 @@ class Finished:
     interrupted: bool
     exit_code: int = 0  # the command's
     drive_full: bool = False  # every run that failed filled its drive
+    host_failed: bool = False  # the machine failed one, as where a disk was full
 
     def error(self, sentence: str) -> SpillwayError:
         """An error with ``sentence`` whose exit code is the run's."""
@@ -117,7 +118,8 @@ def execute(
         _write_report(out)  # in its place by now: whatever becomes of the report, what was measured is safe
     _seal(out, progress)
     why, full = _failure(plan, progress), failure.only_filled(progress.failures)
-    return Finished(out, summary, why, progress.interrupted, _exit_code(progress), full)
+    by_host = any(isinstance(each.error, HostFailed) for each in progress.failures)
+    return Finished(out, summary, why, progress.interrupted, _exit_code(progress), full, by_host)
 
 
 def record_refusal(path: Path, out: Path, command: list[str], error: SpillwayError) -> Finished:
@@ -147,7 +149,7 @@ def _run_all(
             continues = not progress.failures or (plan.swept and not unprepared)
             if progress.interrupted or not continues:
                 continue
-            label = arm.name if len(plan.seeds) == 1 else f"{arm.name} ({repetition + 1} of {len(plan.seeds)})"
+            label = run_label(arm.name, repetition, len(plan.seeds))
             progress.tried += 1
             with _failure_of(progress, label, failure.where(plan, arm, seed)):
                 _run_arm(plan, arm, label, repetition, seed, stage, progress, watch, place)

@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Fake, Invoke
+from conftest import PLAN, Fake, Invoke
 from made_suite import CLAIMS
 
 from spillway.errors import SpillwayError
+from spillway.plan.arm import run_label
 from spillway.suite import find_suite, load_suite
 from spillway.suite.claims import Claim, read_claims
 from spillway.suite.measured import Measured, measured_of
 from spillway.suite.verdicts import judge_all, tallies
+
+RECORD = str(Path(__file__).parents[2] / "scripts" / "record_suite.py")
 
 
 def claim(tmp_path: Path, lines: str) -> Any:
@@ -159,7 +162,7 @@ def test_the_report_of_a_suite_and_its_record_have_lifetimes(
     assert "Lifetime, as measured</th>" in of_a
     assert re.search(r"<td class=\"words\">[\d,.]+ flash bytes an operation, [\d,.e-]+ years</td>", of_a)
     assert "Years at this rate" in of_a
-    record = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "record_suite.py"))
+    record = runpy.run_path(RECORD)
     lines = {}
     for plan in ("a", "b"):
         arms = json.loads((out / plan / "summary.json").read_text())["arms"]
@@ -171,6 +174,37 @@ def test_the_report_of_a_suite_and_its_record_have_lifetimes(
     assert all(told["years"] > 0 and told["drive_writes_per_day"] > 0 for told, _ in lines["a"])
     ((of_b, _),) = lines["b"]
     assert [of_b[name] for name in ("virtual_time", "years", "drive_writes_per_day")] == [True, None, None]
+
+
+def test_a_record_says_which_arms_filled_their_drives() -> None:
+    """By any of their repetitions, which a manifest names as the run did."""
+    filled_its_drive = runpy.run_path(RECORD)["filled_its_drive"]
+
+    def filled(arm: str, failed: str, count: int = 3, drive_full: bool = True) -> bool:
+        manifest = {"seeds": list(range(count)), "failures": [{"run": failed, "drive_full": drive_full, "why": "x"}]}
+        return bool(filled_its_drive(manifest, arm))
+
+    for repetition in range(3):
+        assert filled("A", run_label("A", repetition, 3))
+    assert filled("A", "A", count=1)
+    assert not filled("A", "A (2 of 3)", drive_full=False)
+    assert not filled("A", "AB (2 of 3)")
+    assert not filled("A", "A (2 of 3)", count=1), "the name of another arm"
+    assert filled("A (2 of 3)", "A (2 of 3)", count=1)
+    assert filled("A (2 of 3)", "A (2 of 3) (1 of 3)")
+    assert not filled_its_drive({"seeds": [1], "failures": None}, "A")
+
+
+def test_a_manifest_names_repetitions_as_a_record_looks_for_them(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    plan_file.write_text(f"seeds = [4, 9, 11]\n{PLAN}")
+    fake.monkeypatch.setenv("FAKE_WHERE", '{"seed": 9}')
+    fake.behave("fails late")
+    assert invoke("run", plan_file, "--out", tmp_path / "run").code == 2
+    manifest = json.loads((tmp_path / "run/manifest.json").read_text())
+    record = runpy.run_path(RECORD)
+    assert record["filled_its_drive"](manifest, "small")
 
 
 def test_a_figure_of_the_steady_part_says_where_there_is_none(tmp_path: Path) -> None:
