@@ -1,5 +1,6 @@
 """The sides of a comparison: an arm of a run directory each, with its repetitions and their standing."""
 
+import os
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +10,14 @@ from typing import Any
 from spillway.errors import SpillwayError
 from spillway.plan.dotted import flatten
 from spillway.quantity import nearest
-from spillway.rundir.directory import RunRecord, check_not_cut_off, check_not_refused, read_figures, read_samples
+from spillway.rundir.directory import (
+    RunRecord,
+    check_not_cut_off,
+    check_not_refused,
+    is_directory,
+    read_figures,
+    read_samples,
+)
 from spillway.rundir.samples import Row, measured
 from spillway.rundir.stage import stages_of
 
@@ -103,15 +111,15 @@ def _parted(word: str) -> tuple[Path, str | None]:
 
 def read_whole(path: Path) -> RunRecord:
     """A run directory's figures; says of what is none whether it is under way or was cut off. Raises SpillwayError."""
-    if not path.is_dir():
-        under_way = path.parent.is_dir() and stages_of(path.parent, path.name)
+    if not is_directory(path):
+        under_way = is_directory(path.parent) and stages_of(path.parent, path.name)
         rest = (
             "one is on its way, or was killed: wait, or run the plan again"
             if under_way
             else "`spillway run PLAN --out DIR` makes one"
         )
         raise SpillwayError(f"{path}: there is no such run directory; {rest}.")
-    if not (path / "summary.json").exists():
+    if not os.path.lexists(path / "summary.json"):
         raise SpillwayError(
             f"{path}: it has no summary.json: it is no run directory, or one that was cut off; run the plan again."
         )

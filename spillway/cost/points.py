@@ -365,7 +365,10 @@ def _table(path: Path) -> list[Point]:
         why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise SpillwayError(f"{path}: the points cannot be read: {why}; name a CSV file or a run directory.") from error
     reader = csv.DictReader(io.StringIO(text))
-    header = [(name or "").strip() for name in reader.fieldnames or []]
+    try:
+        header = [(name or "").strip() for name in reader.fieldnames or []]
+    except csv.Error as error:
+        raise SpillwayError(f"{path}: its first line is not CSV: {error}; mend the line.") from error
     reader.fieldnames = header
     for name in header:
         if name not in COLUMNS:

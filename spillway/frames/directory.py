@@ -1,5 +1,7 @@
 """What a directory is, read as data frames: a run, a profile, a sweep or a suite."""
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 from spillway.errors import SpillwayError
@@ -7,8 +9,16 @@ from spillway.frames.profile import ProfileFrames, read_profile
 from spillway.frames.run import RunFrames, read_run
 from spillway.frames.suite import SuiteFrames, read_suite
 from spillway.frames.sweep import SweepFrames, read_sweep
+from spillway.rundir.directory import is_directory
 
 Frames = RunFrames | ProfileFrames | SweepFrames | SuiteFrames
+
+_READERS: tuple[tuple[tuple[str, ...], Callable[[Path], Frames]], ...] = (
+    (("suite.json",), read_suite),
+    (("sweep.json",), read_sweep),
+    (("profile.toml",), read_profile),
+    (("manifest.json", "summary.json"), read_run),
+)
 
 
 def read(path: str | Path) -> Frames:
@@ -17,16 +27,11 @@ def read(path: str | Path) -> Frames:
     Raises SpillwayError for any other, and as the reader of its kind does.
     """
     directory = Path(path)
-    if not directory.is_dir():
+    if not is_directory(directory):
         raise SpillwayError(f"{directory}: there is no such directory.")
-    if (directory / "suite.json").exists():
-        return read_suite(directory)
-    if (directory / "sweep.json").exists():
-        return read_sweep(directory)
-    if (directory / "profile.toml").exists():
-        return read_profile(directory)
-    if (directory / "manifest.json").exists() or (directory / "summary.json").exists():
-        return read_run(directory)
+    for names, reader in _READERS:
+        if any(os.path.lexists(directory / name) for name in names):
+            return reader(directory)
     raise SpillwayError(
         f"{directory}: this is neither a run directory (manifest.json) nor one of a profile (profile.toml), a "
         "sweep (sweep.json) or a suite (suite.json): name one of these."

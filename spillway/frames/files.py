@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ENDINGS = (".parquet", ".csv")
+# Errors of pyarrow and pandas are kinds of these, for what is damaged, or is a table that nobody wrote here.
+DAMAGE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, NotImplementedError, MemoryError)
 
 
 def check_ending(path: Path, key: str = "path") -> str:
@@ -51,7 +53,7 @@ def read_frame(path: str | Path) -> "pd.DataFrame":
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise SpillwayError(f"{source}: the file cannot be read: {why}; `spillway export` writes one.") from error
-    except (ValueError, LookupError) as error:  # of pyarrow and of pandas, whose errors are kinds of these
+    except DAMAGE as error:
         first = (str(error).strip().splitlines() or ["it says nothing"])[0].rstrip(".")
         raise SpillwayError(f"{source}: this is no data frame in a {source.suffix} file ({first}).") from error
 

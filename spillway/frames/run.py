@@ -19,7 +19,7 @@ from spillway.rundir.samples import STALL_COLUMNS
 if TYPE_CHECKING:
     import pandas as pd
 
-    from spillway.frames.charts import Charts
+    from spillway.frames.charts import Charts, Draw
 
 PHASES = ("name", "workload", "measured", "t_s", "duration_s", "operations", "reads", "writes")
 SHOWN = ("arm", "throughput_ops_s", "write_latency_p99_us", "wa_app", "wa_device", "wa_total", "steady", "standing")
@@ -95,8 +95,8 @@ class RunFrames:
 
     def charts(self, arm: str | None = None) -> "Charts":
         """The report's charts of ``arm``; without one those that compare the arms, of a single arm its own. Raises
-        SpillwayError where there is no such arm."""
-        from spillway.frames.charts import Charts, arm_charts, compared_charts
+        SpillwayError where there is no such arm, or a file is damaged."""
+        from spillway.frames.charts import arm_charts, compared_charts
 
         names = [each.name for each in self.record.arms]
         if arm is not None and arm not in names:
@@ -106,9 +106,22 @@ class RunFrames:
         if not names:
             raise SpillwayError(f"{self.path}: it has no arm, so there is no chart; run the plan again.")
         if arm is None and len(names) > 1:
-            return Charts(lambda: compared_charts(self.record))
+            return self._drawn(lambda: compared_charts(self.record))
         chosen = next(each for each in self.record.arms if arm in (None, each.name))
-        return Charts(lambda: arm_charts(chosen))
+        return self._drawn(lambda: arm_charts(chosen))
+
+    def _drawn(self, draw: "Draw") -> "Charts":
+        """Tables hold what files have; charts count with it."""
+        from spillway.frames.charts import Charts
+
+        try:
+            return Charts(draw)
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+            said = (str(error).splitlines() or [""])[0].rstrip(".")
+            raise SpillwayError(
+                f"{self.path}: its charts cannot be drawn, as a file of it has what no run records "
+                f"({type(error).__name__}: {said}); run the plan again."
+            ) from error
 
     def _of_each(self, rows: Callable[[ArmRecord], Sequence[Row]], first: Sequence[str] = ()) -> "pd.DataFrame":
         found = [

@@ -1,6 +1,7 @@
 """A suite's directory as data frames: its plans, the verdicts on its claims, and the arms of all of its runs."""
 
 import csv
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -62,15 +63,7 @@ class SuiteFrames:
     def claims(self) -> "pd.DataFrame":
         """A row for each claim: what is published, what was measured, both as texts, and the verdict. Empty where the
         suite has no claims, or none of its runs is reported yet. Raises SpillwayError where claims.csv is damaged."""
-        path = self.path / "claims.csv"
-        if not path.is_file():
-            return frame_of([], CLAIMS)
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file)
-            rows = list(reader)
-        if tuple(reader.fieldnames or ()) != CLAIMS or any(None in row or None in row.values() for row in rows):
-            raise SpillwayError(f"{path}: this is no list of claims; run the suite again.")
-        return frame_of(rows, CLAIMS)
+        return frame_of(_claims(self.path / "claims.csv"), CLAIMS)
 
     def run(self, plan: str) -> RunFrames:
         """The run of a plan. Raises SpillwayError where there is none, or it is damaged."""
@@ -90,7 +83,7 @@ class SuiteFrames:
 
     def _is_there(self, plan: str) -> bool:
         """What is damaged is so by its state too, and has no figures."""
-        return self._plans[plan].get("state") != "damaged" and (self.path / plan / "summary.json").is_file()
+        return self._plans[plan].get("state") != "damaged" and os.path.lexists(self.path / plan / "summary.json")
 
     def __repr__(self) -> str:
         """In words."""
@@ -102,6 +95,27 @@ class SuiteFrames:
         from html import escape
 
         return f"<p>{escape(repr(self))}</p>{self.plans.to_html(index=False, na_rep='–')}"
+
+
+def _claims(path: Path) -> list[Document]:
+    """The rows of claims.csv, none where there is no such file. Raises SpillwayError where it is damaged."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            lines = list(file)
+            reader = csv.DictReader(lines, strict=True)
+            rows = list(reader)
+        if tuple(reader.fieldnames or ()) != CLAIMS or any(None in row or None in row.values() for row in rows):
+            raise ValueError("its columns are others")
+        if not lines[-1].endswith("\n"):
+            raise ValueError("it was cut off in its last line")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise SpillwayError(f"{path}: the claims cannot be read: {why}; run the suite again.") from error
+    except (ValueError, csv.Error) as error:
+        raise SpillwayError(f"{path}: this is no list of claims ({error}); run the suite again.") from error
+    return rows
 
 
 def _is_plan(plan: Any) -> bool:

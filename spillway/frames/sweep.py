@@ -13,7 +13,7 @@ from spillway.errors import SpillwayError
 from spillway.frames.documents import read_head
 from spillway.frames.run import RunFrames, arm_row, read_run
 from spillway.frames.tables import frame_of
-from spillway.rundir.directory import read_figures
+from spillway.rundir.directory import is_directory, read_figures
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +53,13 @@ class SweepFrames:
 
     @cached_property
     def gathered(self) -> RunFrames:
-        """All cells as one run, whose arms are the points. Raises SpillwayError where no cell has recorded anything."""
+        """All cells as one run, whose arms are the points. Raises SpillwayError where there is none: no cell has
+        recorded anything, or the sweep has not come to its end."""
+        if not is_directory(self.path / GATHERED):
+            raise SpillwayError(
+                f"{self.path}: its cells are not gathered: the sweep has not ended, or none has recorded anything; "
+                "run the sweep to its end."
+            )
         return read_run(self.path / GATHERED)
 
     def run(self, cell: str) -> RunFrames:

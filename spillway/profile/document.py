@@ -21,7 +21,7 @@ from spillway import toml
 from spillway.errors import SpillwayError
 from spillway.fit.interval import Interval
 from spillway.profile.points import Sample, from_csv, to_csv
-from spillway.rundir.directory import write_text
+from spillway.rundir.directory import is_directory, write_text
 
 Document = dict[str, Any]
 
@@ -159,7 +159,7 @@ def write_profile(profile: Profile, directory: Path) -> None:
 
 def read_profile(path: Path) -> Profile:
     """Reads a profile directory. Raises SpillwayError for what is none, is damaged or is of another version."""
-    if not path.is_dir():
+    if not is_directory(path):
         raise SpillwayError(f"{path}: there is no such profile; `spillway profile TARGET --out {path}` makes one.")
     document = _toml(path / "profile.toml")
     version = document.get("contract")

@@ -159,14 +159,14 @@ def to_csv(samples: Iterable[Sample]) -> str:
 def from_csv(lines: Sequence[str]) -> list[Sample]:
     """Rows of samples.csv. Raises ValueError that says what is wrong with which line."""
     reader = csv.reader(lines)
-    if tuple(next(reader, [])) != COLUMNS:
-        raise ValueError("its columns are not those of this version")
     samples = []
-    for cells in reader:
-        try:
+    try:
+        if tuple(next(reader, [])) != COLUMNS:
+            raise ValueError("its columns are not those of this version")
+        for cells in reader:
             samples.append(Sample(*(_typed(*pair) for pair in zip(COLUMNS, cells, strict=True))))
-        except ValueError as error:
-            raise ValueError(f"line {reader.line_num} is damaged: {error}") from error
+    except (ValueError, OverflowError, csv.Error) as error:
+        raise ValueError(f"line {reader.line_num} is damaged: {error}") from error
     return samples
 
 

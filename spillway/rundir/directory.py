@@ -225,8 +225,16 @@ def read_figures(path: Path) -> RunRecord:
     return RunRecord(path, manifest, _read_text(path / "plan.toml"), arms)
 
 
+def is_directory(path: Path) -> bool:
+    """Whether there is a directory; False also of a name that none could have, as one that is too long."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def _check_there(path: Path) -> None:
-    if not path.is_dir():
+    if not is_directory(path):
         raise SpillwayError(f"{path}: there is no such run directory; `spillway run PLAN --out {path}` makes one.")
 
 
@@ -312,7 +320,7 @@ def _read_arm(directory: Path, name: str, figures: Document, is_failed: bool) ->
         if is_read("stalls.csv")
         else [],
         _read_tables(directory / "phases.json") if is_read("phases.json") else [],
-        _read_json(directory / "result.json") if is_read("result.json") else {},
+        _read_table(directory / "result.json") if is_read("result.json") else {},
         _read_tables(directory / "events.json") if is_read("events.json") else [],
     )
 
@@ -357,8 +365,8 @@ def check_not_cut_off(directory: Path) -> None:
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise SpillwayError(f"{path}: the run directory is not whole: {why}; run the plan again.") from error
-    names = next(csv.reader([header.decode("utf-8", errors="replace")]), [])
-    last = next(csv.reader([tail.splitlines()[-1]]), []) if tail else []
+    names = _cells(header.decode("utf-8", errors="replace"))
+    last = _cells(tail.splitlines()[-1]) if tail else []
     row = dict(zip(names, last, strict=False))
     if len(last) != len(names) or not tail.endswith("\n") or not _is_number(row.get("t_s")):
         raise SpillwayError(f"{path}: the file was cut off in its last line; run the plan again.")
@@ -366,6 +374,14 @@ def check_not_cut_off(directory: Path) -> None:
     end = max((float(each["t_s"]) + float(each["duration_s"]) for each in read_phases(directory)), default=seconds)
     if seconds < end - END_ROUNDING * max(1.0, end):
         raise SpillwayError(f"{path}: the file was cut off at {seconds:.1f} s of {end:.1f} s; run the plan again.")
+
+
+def _cells(line: str) -> list[str]:
+    """Of a line of CSV; none of one that cannot be parsed."""
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error:
+        return []
 
 
 def _is_number(text: str | None) -> bool:
@@ -398,6 +414,13 @@ def _whole(digits: str) -> int:
     return int(digits)
 
 
+def _read_table(path: Path) -> Document:
+    found = _read_json(path)
+    if not isinstance(found, dict):
+        raise SpillwayError(f"{path}: this is no table of results; run the plan again.")
+    return found
+
+
 def _read_tables(path: Path) -> list[Document]:
     found = _read_json(path)
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
@@ -406,16 +429,15 @@ def _read_tables(path: Path) -> list[Document]:
 
 
 def _read_csv(path: Path, fits: Callable[[Sequence[str]], bool]) -> list[Row]:
-    lines = _read_text(path).splitlines()
-    reader = csv.DictReader(lines)
-    if not fits(reader.fieldnames or []):
-        raise SpillwayError(f"{path}: its columns are not those of this version; run the plan again.")
+    reader = csv.DictReader(_read_text(path).splitlines())
     rows = []
-    for row in reader:
-        try:
+    try:
+        if not fits(reader.fieldnames or []):
+            raise SpillwayError(f"{path}: its columns are not those of this version; run the plan again.")
+        for row in reader:
             if None in row or None in row.values():
                 raise ValueError("it has not one cell for each column")
             rows.append(typed(row))
-        except ValueError as error:
-            raise SpillwayError(f"{path}: line {reader.line_num} is damaged: {error}; run the plan again.") from error
+    except (ValueError, csv.Error) as error:
+        raise SpillwayError(f"{path}: line {reader.line_num} is damaged: {error}; run the plan again.") from error
     return rows

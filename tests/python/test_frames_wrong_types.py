@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from itertools import islice, product
 from pathlib import Path
 from typing import Any
@@ -133,3 +134,134 @@ def test_a_profiles_sample_is_finite_and_not_negative(cell: str, profile: Path) 
         else:
             assert found.times.read_us(4096, 3) >= 0 and spillway.read_profile(profile).samples.page_cost_us[0] >= 0
     assert refused or cell in ("٣", "1e300", "1e-300")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Files that are damaged as a whole
+
+SPOILT: dict[str, Callable[[bytes], bytes]] = {
+    "nothing": lambda text: b"",
+    "no text": lambda text: b"\xff\xfe" + text,
+    "no text in its middle": lambda text: text[: len(text) // 2] + b"\x80" + text[len(text) // 2 :],
+    "zeros": lambda text: bytes(len(text)),
+    "zeros at its end": lambda text: text + bytes(4096),
+    "cut off": lambda text: text[: len(text) // 2],
+    "cut off in its last line": lambda text: text[:-3],
+    "a quote that is not closed": lambda text: text + b'"',
+    "a cell without an end": lambda text: text.replace(b"\n", b"\n" + b"9" * 200_000, 1),
+    "a head without an end": lambda text: b"x" * 200_000 + text,
+    "a number without an end": lambda text: text.replace(b"1", b"1" * 5000),
+    "other columns": lambda text: b"a,b\n1,2\n",
+    "more cells": lambda text: text.rstrip(b"\n") + b",1,2,3\n",
+    "a list": lambda text: b"[]",
+    "null": lambda text: b"null",
+    "nested without an end": lambda text: b"[" * 100_000,
+}
+
+
+def all_of(path: Path) -> None:
+    """Every table."""
+    found = spillway.read(path)
+    for name in found.tables:
+        if name != "model_errors":  # of fits that take seconds
+            getattr(found, name)
+
+
+def check_spoilt(file: Path, read: Callable[[], object]) -> int:
+    """How many of the ways to spoil a file are refused; those that are not are taken without an error."""
+    text, refused = file.read_bytes(), 0
+    for name, spoil in SPOILT.items():
+        file.write_bytes(spoil(text))
+        refused += is_refused(f"{file.name}: {name}", read)
+    file.unlink()
+    file.mkdir()
+    refused += is_refused(f"{file.name}: a directory", read)
+    file.rmdir()
+    file.symlink_to(file)
+    refused += is_refused(f"{file.name}: a link to itself", read)
+    file.unlink()
+    file.write_bytes(text)
+    return refused
+
+
+def is_refused(what: str, read: Callable[[], object]) -> bool:
+    try:
+        read()
+    except SpillwayError as error:
+        assert "\n" not in str(error) and str(error).endswith((".", "?")), what
+        return True
+    except Exception as error:
+        raise AssertionError(what) from error
+    return False
+
+
+@pytest.mark.parametrize(
+    "file", ["samples.csv", "stalls.csv", "result.json", "phases.json", "events.json", "summary.json", "manifest.json"]
+)
+def test_a_run_with_a_damaged_file_is_refused_in_one_sentence(file: str, run_directory: Path) -> None:
+    path = run_directory / file if file in ("summary.json", "manifest.json") else run_directory / "arms/new" / file
+    assert check_spoilt(path, lambda: all_of(run_directory)) > 8
+
+
+def test_charts_of_a_run_with_a_value_of_another_type_are_no_traceback(run_directory: Path) -> None:
+    path = run_directory / "arms/new/result.json"
+    document = json.loads(path.read_text())
+    wrong: list[Any] = [3, "x", [1], {"a": "b"}]
+
+    def write(each: Any) -> None:
+        path.write_text(json.dumps(each))
+
+    refusals(document, write, lambda: spillway.read_run(run_directory).charts("new"), wrong, 29)
+
+
+def test_charts_of_a_run_with_a_damaged_plan_are_refused_in_one_sentence(run_directory: Path) -> None:
+    (run_directory / "plan.toml").write_text("[")
+    assert len(spillway.read_run(run_directory).charts("new")) > 0
+    with pytest.raises(SpillwayError, match="its charts cannot be drawn, as a file of it has what no run records"):
+        spillway.read_run(run_directory).charts()
+
+
+def test_a_suite_with_damaged_claims_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "suite.json").write_text(json.dumps({"spillway_suite": 1, "suite": "s", "plans": {}}))
+    claims = tmp_path / "claims.csv"
+    claims.write_text('claim,statement,published,ours,basis,verdict,why\nC1,s,1,2,measured,reproduced,"a, b"\n')
+    all_of(tmp_path)
+    assert check_spoilt(claims, lambda: all_of(tmp_path)) > 12
+    assert check_spoilt(tmp_path / "suite.json", lambda: all_of(tmp_path)) > 8
+
+
+def test_a_sweep_or_a_cell_of_it_that_is_damaged_is_refused_in_one_sentence(
+    made: Made, fake: Fake, invoke: Invoke
+) -> None:
+    out = sweep_of(made, fake, invoke)
+    assert check_spoilt(out / "sweep.json", lambda: all_of(out)) > 8
+    (cell,) = (out / "cells").iterdir()
+    for file in ("summary.json", "manifest.json"):
+        assert check_spoilt(cell / file, lambda: all_of(out)) > 8
+
+
+def test_a_profile_with_a_damaged_file_is_refused_in_one_sentence(profile: Path) -> None:
+    for file in ("samples.csv", "profile.toml"):
+        assert check_spoilt(profile / file, lambda: all_of(profile)) > 8
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "none/x", "\udcff"])
+def test_a_name_that_no_directory_has_is_refused_in_one_sentence(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    readers: list[Callable[[Path], object]] = [spillway.read, spillway.read_run, spillway.read_sweep]
+    for reader in [*readers, spillway.read_suite, spillway.read_profile]:
+        assert is_refused(f"{reader} of {name!r}", partial(reader, path))
+    for ending in (".csv", ".parquet"):
+        assert is_refused(ending, partial(spillway.read_frame, f"{path}{ending}"))
+
+
+def test_a_suite_or_sweep_that_names_what_no_directory_is_called(tmp_path: Path) -> None:
+    for name in ("x" * 300, "a\0b", "", "..", "/"):
+        plan = {"state": "done", "settings": []}
+        (tmp_path / "suite.json").write_text(json.dumps({"spillway_suite": 1, "suite": "s", "plans": {name: plan}}))
+        is_refused(name, lambda: all_of(tmp_path))
+        (tmp_path / "suite.json").unlink()
+        cell = {"address": "a", "state": "done", "directory": name}
+        (tmp_path / "sweep.json").write_text(json.dumps({"spillway_sweep": 1, "cells": [cell]}))
+        is_refused(name, lambda: all_of(tmp_path))
+        (tmp_path / "sweep.json").unlink()
