@@ -12,6 +12,7 @@ from spillway.cli.progress import progress_bars
 from spillway.cli.run import chosen_scale
 from spillway.errors import Interrupted
 from spillway.plan import kept
+from spillway.quantity import check_text
 from spillway.suite.document import load_scaled
 
 if TYPE_CHECKING:
@@ -157,6 +158,7 @@ def sweep_command(
 
     checked = load_scaled(plan, settings, arms, chosen_scale(scale, unscaled))
     place, states = directory or Path("runs") / f"sweep-{checked.name}", kept.PLACE.absolute()
+    check_text([str(place), *slurm])
     cells = cells_of(checked, states, cores)
     if listed:
         _print_cells(place, cells)
@@ -177,6 +179,9 @@ def _print_step(step: "Step") -> None:
     if step.what in ("begins", "done before"):
         return
     where = f"[{step.count - step.left}/{step.count}] {step.cell.name}"
+    if step.what == "under way":
+        err.print(f"{where}: an earlier sweep has started it; its end is waited for", soft_wrap=True)
+        return
     answer = step.answer
     assert answer is not None
     took = f" after {answer.seconds:,.0f} s on {answer.host}" if answer.host else ""

@@ -1,8 +1,9 @@
 """Sweeps in parts, on the cores of this machine or on several machines.
 
-cell.py      a plan in cells, each with an address by what decides on its result
+cell.py      a plan in cells, each with an address by what decides on its result; code.py, the package's part in that
 order.py     which cells may start: a pure function
-sweep.py     runs those that are not done, tries again, reads answers as they come
+sweep.py     runs those that are not done, tries again, reads answers as they come; leftover.py, what a killed sweep
+             has left under way
 executor.py  the seam to where cells run: local.py, on_submitit.py, on_ray.py; where.py chooses
 modules.py   the packages that these need
 job.py       the files by which sweep and cells speak; process.py and worker.py, a cell's process seen from both ends

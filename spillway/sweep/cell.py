@@ -4,9 +4,9 @@ A cell is an arm of a plan, at one point of its sweep, with one seed. An arm tha
 leaves is one cell with all its seeds, since a preparation runs with the first of them.
 
 The *address* of a cell is a SHA-256 over its resolved settings and requests, the contents of the files that these name
-(preset, state of a drive, times of arrival), the kept state that it starts from, and the versions of this package and
-of spillway-native. Names of arms and the directories in which files lie are not part of it. So cells with one address
-have one result, and it is run once.
+(preset, state of a drive, times of arrival), the kept state that it starts from, spillway-native, and this package's
+version and code, as far as that makes a result (``code.py``). Names of arms and the directories in which files lie are
+not part of it. So cells with one address have one result, and it is run once.
 """
 
 import hashlib
@@ -19,13 +19,14 @@ from typing import Any
 from spillway.errors import SpillwayError
 from spillway.native.process import build_sha256
 from spillway.plan import inputs, kept
-from spillway.plan.arm import Arm
+from spillway.plan.arm import Arm, run_label
 from spillway.plan.document import Plan
+from spillway.sweep.code import code_sha256
 from spillway.version import __version__
 
 Document = dict[str, Any]
 
-ADDRESS_VERSION = 1  # part of each address: another one where the meaning of an address changes
+ADDRESS_VERSION = 2  # part of each address: another one where the meaning of an address changes
 ADDRESS_DIGITS = 20  # hexadecimal: with a million cells two are alike by chance once in 10^12 times
 
 FILES = ("drive.preset_file", "drive.estimate.preset_file", "initial.path")  # their contents are digested
@@ -71,7 +72,7 @@ def _cell(plan: Plan, arm: Arm, repetition: int, seeds: Sequence[int], place: Pa
     runs = [*own.preparations, arm]
     alone = len(seeds) == len(plan.seeds)
     return Cell(
-        arm.name if alone else f"{arm.name} ({repetition + 1} of {len(plan.seeds)})",
+        run_label(arm.name, repetition, 1 if alone else len(plan.seeds)),
         own,
         repetition,
         address_of(own, place),
@@ -110,6 +111,7 @@ def address_of(plan: Plan, place: Path) -> str:
         "inputs": inputs.sha256_of(runs),
         "start": _start(plan, place),
         "spillway": __version__,
+        "code": code_sha256(),
         "build": build_sha256(),
     }
     return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:ADDRESS_DIGITS]

@@ -7,8 +7,13 @@ executor starts processes on machines that share this file system, and knows not
 from pathlib import Path
 from typing import Protocol
 
+from spillway.errors import SpillwayError
 from spillway.sweep.cell import Cell
 from spillway.sweep.order import Room
+
+
+class Unplaceable(SpillwayError):
+    """No machine that there is could run a cell; others may run."""
 
 
 class Future(Protocol):
@@ -43,7 +48,12 @@ class Executor(Protocol):
 
     def submit(self, cell: Cell, job: Path) -> Future:
         """Starts ``cell`` now, or queues it, as a process of its own: ``spillway.sweep.worker`` with ``job``, an
-        absolute path. Raises SpillwayError where that is not possible."""
+        absolute path. Raises Unplaceable where this cell can run nowhere; any other SpillwayError where nothing can be
+        started now, as on a cluster that has gone."""
+
+    def adopt(self, job: Path) -> Future | None:
+        """What an earlier sweep has submitted for ``job`` by an executor of this kind, where that has not ended and
+        goes on without it; else None."""
 
     def close(self) -> None:
-        """Ends what is still running and lets go of the cluster. May be called twice. Does not raise."""
+        """Ends what it has started and still runs, and lets go of the cluster. May be called twice. Does not raise."""

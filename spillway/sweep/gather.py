@@ -1,7 +1,8 @@
 """All cells of a sweep as one run directory, as `spillway run` of the plan would have left it, with its report.
 
 It is made of copies of what the cells have recorded (links, where the file system has them), so it is made anew
-whenever a sweep ends, and nothing reads it to decide what is to be run.
+whenever a sweep ends, and nothing reads it to decide what is to be run. A sweep that begins removes what an earlier one
+has gathered: figures of another table are not to stand beside its own.
 """
 
 import json
@@ -48,6 +49,17 @@ def gather(plan: Plan, cells: Sequence[Cell], results: Mapping[str, Result], out
         write_json(stage / "manifest.json", _manifest(plan, cells, results, runs, command) | whole)
 
 
+def discard(out: Path) -> None:
+    """Removes ``out/run``, whole at once, and what a discarding that was cut short has left. Raises SpillwayError where
+    it cannot."""
+    for left in out.glob(f".{RUN}.replaced-*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with explained(out / RUN), suppress(FileNotFoundError):
+        aside = out / f".{RUN}.replaced-{os.getpid()}"
+        (out / RUN).rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
 def _one(repetitions: list[Document]) -> Document:
     """An arm's object in summary.json; that of a cell with several repetitions has them already."""
     return repetitions[0] if "repetitions" in repetitions[0] else typical(repetitions)
@@ -69,7 +81,7 @@ def _taken(cell: Cell, result: Result, source: Path, stage: Path) -> Document:
 
 def _take_prepared(source: Path, stage: Path, prepared: Document) -> None:
     """The preparations of a cell that ran them stand for those of the cells that found their states."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, TypeError, AttributeError, KeyError):
         found = json.loads((source / "summary.json").read_text(encoding="utf-8")).get("prepared") or {}
         for name, each in found.items():
             if name not in prepared or (prepared[name]["reused"] and not each["reused"]):
@@ -80,10 +92,16 @@ def _take_prepared(source: Path, stage: Path, prepared: Document) -> None:
 
 
 def _copy(source: Path, place: Path) -> None:
-    shutil.copytree(source, place, copy_function=_link)
+    """Raises OSError, the first that there is."""
+    place.mkdir(parents=True)
+    for each in source.iterdir():
+        if each.is_dir():
+            _copy(each, place / each.name)
+        else:
+            _link(each, place / each.name)
 
 
-def _link(source: str, place: str) -> None:
+def _link(source: Path, place: Path) -> None:
     """Run directories are not changed once they are whole, so one file may stand in several."""
     try:
         os.link(source, place)

@@ -25,6 +25,9 @@ class LocalProcesses:
         self._started.append(process)
         return process
 
+    def adopt(self, job: Path) -> None:
+        """Nothing: processes end with the sweep that has started them."""
+
     def close(self) -> None:
         """Lets go of the processes that run, which then end by themselves."""
         for each in self._started:

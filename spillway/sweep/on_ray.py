@@ -16,7 +16,9 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from spillway.errors import SpillwayError
+from spillway.quantity import whole_number
 from spillway.sweep.cell import Cell
+from spillway.sweep.executor import Unplaceable
 from spillway.sweep.modules import module_of
 from spillway.sweep.order import Room
 from spillway.sweep.process import run_job
@@ -32,7 +34,9 @@ Resources = Mapping[str, float]
 
 def demand(cell: Cell, nodes: Sequence[Resources]) -> dict[str, float]:
     """The resources of a node that ``cell`` takes, by Ray's names; ``nodes``: those of each node that is alive. Raises
-    SpillwayError where no node has them."""
+    Unplaceable where no node has them, SpillwayError where none has a core."""
+    if not any(node.get("CPU", 0.0) >= 1.0 for node in nodes):
+        raise SpillwayError("--on ray: no node of the Ray cluster has a core: start one that has.")
     own: dict[str, float] = {}
     able = list(nodes)
     if cell.drive:
@@ -40,7 +44,7 @@ def demand(cell: Cell, nodes: Sequence[Resources]) -> dict[str, float]:
         own, able = {name: 1.0}, [node for node in nodes if node.get(name, 0.0) >= 1.0]
     most = int(max((node.get("CPU", 0.0) for node in able), default=0.0))
     if most < cell.cores:
-        raise SpillwayError(
+        raise Unplaceable(
             f"{cell.name}: no node of the Ray cluster has {cell.cores} {'core' if cell.cores == 1 else 'cores'}"
             f"{' and the drive' if cell.drive else ''}: start one that has, or give less with --cores."
         )
@@ -52,7 +56,7 @@ def _drive_of(path: str, nodes: Sequence[Resources]) -> str:
     names = {name for node in nodes for name in node if name.startswith(DRIVE)}
     above = [name for name in names if PurePath(path).is_relative_to(name.removeprefix(DRIVE))]
     if not above:
-        raise SpillwayError(
+        raise Unplaceable(
             f"drive.path is {path!r}, and no node of the Ray cluster has a resource for that drive: start its node "
             f"with --resources='{{\"{DRIVE}{path}\": 1}}'."
         )
@@ -117,7 +121,7 @@ class RayCluster:
         self.room = Room(MOST_QUEUED if cells is None else cells)
         self._looked_s, self._nodes = float("-inf"), list[Resources]()
         if address:
-            _check_reachable(address)
+            check_reachable(address)
         # Ray prints there what its nodes say, in a thread of its own; the command's result is to be alone on it.
         self._silence: redirect_stdout[StringIO] | None = redirect_stdout(StringIO())
         self._silence.__enter__()
@@ -142,7 +146,7 @@ class RayCluster:
         return self._nodes
 
     def submit(self, cell: Cell, job: Path) -> RayFuture:
-        """Submits a task. Raises SpillwayError where no node can run it, or the cluster has gone."""
+        """Submits a task. Raises Unplaceable where no node can run it, SpillwayError where the cluster has gone."""
         wanted = demand(cell, self.nodes())
         custom = {name: amount for name, amount in wanted.items() if name != "CPU"}
         try:
@@ -151,6 +155,9 @@ class RayCluster:
         except Exception as error:  # as above
             raise SpillwayError(f"--on ray: the cluster does not take a task: {_said(error)}.") from error
         return RayFuture(self._ray, reference, wanted, self)
+
+    def adopt(self, job: Path) -> None:
+        """Nothing: Ray ends the tasks of a program that has gone."""
 
     def close(self) -> None:
         """Leaves the cluster, which ends the tasks of this program."""
@@ -167,14 +174,15 @@ def _imported() -> Any:
     return ray
 
 
-def _check_reachable(address: str) -> None:
+def check_reachable(address: str) -> None:
     """Ray waits for minutes for what does not answer. Raises SpillwayError."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit() or "/" in host:
+    host, _, text = address.rpartition(":")
+    port = whole_number(text)
+    if not host or port is None or "/" in host:
         raise SpillwayError(f"--on ray:{address}: an address is HOST:PORT, such as 10.0.0.1:6379.")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), REACHED_S).close()
-    except (OSError, OverflowError) as error:
+        socket.create_connection((host.strip("[]"), port), REACHED_S).close()
+    except (OSError, OverflowError, UnicodeError) as error:  # UnicodeError: of a name that is none of a host
         why = str(getattr(error, "strerror", None) or error).lower()
         raise SpillwayError(f"--on ray: there is no Ray cluster at {address}: {why}.") from error
 

@@ -41,6 +41,8 @@ def check_fits(cells: Sequence[Cell], room: Room) -> None:
 def startable(waiting: Sequence[Cell], running: Sequence[Cell], made: Set[str], room: Room) -> list[Cell]:
     """The cells of ``waiting``, in its order, that may start beside ``running``. ``made``: kept states that a cell of
     this sweep has made, or found."""
+    if len(running) >= room.cells or (room.is_one_machine and any(cell.paced for cell in running)):
+        return []
     chosen: list[Cell] = []
     for cell in waiting:
         beside = [*running, *chosen]
@@ -49,7 +51,7 @@ def startable(waiting: Sequence[Cell], running: Sequence[Cell], made: Set[str], 
         if _has_cores(cell, beside, room) and not _shares_unmade_state(cell, beside, made) and not cell.paced:
             chosen.append(cell)
     if room.is_one_machine and (chosen or running):
-        return [] if any(cell.paced for cell in running) else chosen
+        return chosen
     for cell in waiting:
         beside = [*running, *chosen]
         if len(beside) >= room.cells or (room.is_one_machine and beside):

@@ -19,6 +19,7 @@ from spillway.sweep.job import LOG, last_line
 KILL_AFTER_S = (
     GRACE_S + 10
 )  # the process ends its native one after GRACE_S and writes down what there is. Source: guess
+SIGNALS = {each.value: each.name for each in signal.Signals}  # the real-time ones have only numbers
 
 
 class CellProcess:
@@ -60,7 +61,7 @@ class CellProcess:
     def why(self) -> str:
         """How it ended, and the last line that it wrote."""
         code = self._process.returncode
-        how = f"was ended by signal {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        how = f"was ended by signal {SIGNALS.get(-code, -code)}" if code < 0 else f"ended with exit code {code}"
         said = last_line(self._job / LOG)
         return f"its process {how}" + (f": {said}" if said else "")
 

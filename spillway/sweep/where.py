@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spillway.errors import SpillwayError
+from spillway.quantity import whole_number
 from spillway.sweep.executor import Executor
 from spillway.sweep.local import LocalProcesses
 from spillway.sweep.order import Room
@@ -28,7 +29,7 @@ def executor_on(where: str, out: Path, cells: int | None, slurm: Sequence[str] =
 
         if where == "slurm":
             room = Room(MOST_QUEUED if cells is None else cells)
-            return Submitit("slurm", out, room, environment, dict(map(_parameter, slurm)))
+            return Submitit("slurm", out, room, environment, dict(map(slurm_parameter, slurm)))
         return Submitit("local", out, Room(cores if cells is None else cells, cores), environment)
     if kind == "ray" and where != "ray:":
         from spillway.sweep.on_ray import RayCluster
@@ -37,8 +38,10 @@ def executor_on(where: str, out: Path, cells: int | None, slurm: Sequence[str] =
     raise SpillwayError(f"--on is {where!r}; it takes one of {', '.join(WHERE)}.")
 
 
-def _parameter(text: str) -> tuple[str, str | int]:
+def slurm_parameter(text: str) -> tuple[str, str | int]:
+    """A parameter of submitit's. Raises SpillwayError for a text without a key."""
     key, is_there, value = text.partition("=")
     if not key or not is_there:
         raise SpillwayError(f"--slurm is {text!r}; it takes KEY=VALUE, such as partition=ssd.")
-    return key, int(value) if value.isdigit() else value
+    number = whole_number(value)
+    return key, value if number is None else number

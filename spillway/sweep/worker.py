@@ -4,6 +4,7 @@ It runs on any machine that shares the file system, and only if that has the sam
 then the cell has the same address there.
 """
 
+import logging
 import os
 import shutil
 import signal
@@ -14,7 +15,7 @@ import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from spillway.errors import SpillwayError
+from spillway.errors import RunFailed, SpillwayError
 from spillway.native.interruption import SIGNALS, interruptible
 from spillway.plan.document import load_plan
 from spillway.run.execute import Finished, execute
@@ -23,12 +24,15 @@ from spillway.sweep import job as files
 from spillway.sweep.cell import address_of
 from spillway.sweep.job import Answer, Job
 
+LOGGER = logging.getLogger(__name__)
+
 
 def main(arguments: list[str]) -> int:
     """Runs the cell of the job that is named; returns the process's exit code."""
     job, begun = Path(arguments[0]), time.monotonic()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # Ray's workers block SIGINT, and what they start inherits that
     is_alone = threading.Event()
+    lock = files.hold(job)  # to the end of the process: until then another sweep does not run this cell too
     with interruptible():
         threading.Thread(target=_end_with_starter, args=(is_alone,), daemon=True).start()
         try:
@@ -38,7 +42,14 @@ def main(arguments: list[str]) -> int:
         if answer.end == "interrupted" and is_alone.is_set():
             answer = Answer("died", "its worker died: what had started it has gone", SpillwayError.exit_code)
         answer = replace(answer, host=socket.gethostname(), seconds=time.monotonic() - begun)
-        write_json(job / files.ANSWER, asdict(answer))
+        try:
+            write_json(job / files.ANSWER, asdict(answer))
+        except SpillwayError as error:  # the sweep reads it in the log, where there is room for that
+            LOGGER.error("%s", error)
+            return RunFailed.exit_code
+        finally:
+            if lock is not None:
+                lock.close()
     return answer.exit_code
 
 
@@ -78,7 +89,7 @@ def _kept(finished: Finished, out: Path, address: str) -> Answer:
         return Answer("interrupted", "ended by Ctrl-C", code)
     if finished.failure and not finished.drive_full:
         files.put(finished.directory, out / files.FAILED / address, replaces=True)
-        return Answer("failed", finished.failure, code)
+        return Answer("failed", finished.failure, code, by_host=finished.host_failed)
     files.put(finished.directory, place, replaces=False)
     shutil.rmtree(out / files.FAILED / address, ignore_errors=True)
     return Answer("drive full" if finished.failure else "done", finished.failure, code)

@@ -6,13 +6,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from conftest import PLAN
+from conftest import PLAN, Fake
 
 from spillway.errors import SpillwayError
 from spillway.plan.document import Plan, load_plan
 from spillway.sweep import Outcome, Settings, Step, cells_of, run_sweep
 from spillway.sweep import job as files
 from spillway.sweep.cell import Cell
+from spillway.sweep.executor import Future, Unplaceable
 from spillway.sweep.job import Answer
 from spillway.sweep.order import Room
 from spillway.sweep.worker import run_cell
@@ -36,7 +37,8 @@ def value_of(of: Cell) -> int:
 @dataclass
 class Scripted:
     """An executor that does with each attempt at a cell what a script says: ``run`` it, ``fail``, ``die`` without an
-    answer, or ``answer late``; ``lose`` is a cluster that takes nothing. Each takes ``takes`` questions to be done."""
+    answer or ``run and die``, or ``answer late``; ``lose`` is a cluster that takes nothing, ``no place`` one without a
+    machine for it. Each takes ``takes`` questions to be done."""
 
     script: Mapping[int, list[str]] = field(default_factory=dict)  # by value size; what is not named runs
     room: Room = field(default_factory=lambda: Room(cells=2, cores=2))
@@ -47,6 +49,8 @@ class Scripted:
     running: list["ScriptedFuture"] = field(default_factory=list)
     most_at_once: int = 0
     closed: int = 0
+    adopts: bool = False  # what an earlier one has submitted
+    adopted: list[Path] = field(default_factory=list)
     on_poll: Callable[[], None] = lambda: None
 
     def submit(self, of: Cell, job: Path) -> "ScriptedFuture":
@@ -54,6 +58,8 @@ class Scripted:
         value = value_of(of)
         deeds = self.script.get(value, [])
         deed = deeds[self.begun.count(value)] if self.begun.count(value) < len(deeds) else "run"
+        if deed == "no place":
+            raise Unplaceable(f"{of.name}: there is no machine for it.")
         if deed == "lose":
             raise SpillwayError("the cluster has gone.")
         self.begun.append(value)
@@ -61,6 +67,11 @@ class Scripted:
         self.running.append(future)
         self.most_at_once = max(self.most_at_once, len(self.running))
         return future
+
+    def adopt(self, job: Path) -> Future | None:
+        """Takes over every job, if it is one that does."""
+        self.adopted += [job] if self.adopts else []
+        return ScriptedFuture(self, job, "run", self.takes) if self.adopts else None
 
     def close(self) -> None:
         """Counts."""
@@ -76,6 +87,7 @@ class ScriptedFuture:
     deed: str
     left: int
     cancelled: bool = False
+    is_over: bool = False
 
     def done(self) -> bool:
         """Does the deed when it is asked for the last time."""
@@ -83,8 +95,9 @@ class ScriptedFuture:
         self.left -= 1
         if self.left > 0:
             return False
-        if self in self.of.running:
-            self.of.running.remove(self)
+        if not self.is_over:
+            self.is_over = True
+            self.of.running = [each for each in self.of.running if each is not self]
             self._act()
         if self.deed == "answer late" and self.left == -3:
             self._answer(self._run())
@@ -95,6 +108,8 @@ class ScriptedFuture:
             self._answer(Answer("interrupted"))
         elif self.deed == "run":
             self._answer(self._run())
+        elif self.deed == "run and die":
+            self._run()
         elif self.deed == "fail":
             self._answer(Answer("failed", "the machine broke.", 1, "here"))
         elif self.deed == "refuse":
@@ -118,6 +133,12 @@ class ScriptedFuture:
     def why(self) -> str:
         """Of the one that dies."""
         return "a rack caught fire"
+
+
+def let_wait(fake: Fake, go: Path) -> None:
+    """Has every run of the fake wait until there is a file ``go``. It is another build from then on."""
+    first, rest = fake.path.read_text().split("\n", 1)
+    fake.path.write_text(f"{first}\nwhile [ ! -e {go} ]; do sleep 0.05; done\n{rest}")
 
 
 @dataclass

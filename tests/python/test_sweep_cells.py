@@ -1,6 +1,9 @@
 """Cells and their addresses: what changes a result changes the address, and nothing else does."""
 
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,10 +13,13 @@ from conftest import PRESET, ROOT, Fake
 from swept import AXIS, VIRTUAL
 
 from spillway.errors import SpillwayError
+from spillway.plan import inputs
 from spillway.plan.document import load_plan
 from spillway.suite.document import load_scaled
 from spillway.sweep import cells_of
+from spillway.sweep import job as files
 from spillway.sweep.cell import address_of
+from spillway.sweep.code import PACKAGE, SOURCES, code_sha256
 
 ARMS = '\n[[arms]]\nname = "One"\n[[arms]]\nname = "Two"\n"engine.policy" = "no-slowdown"\n'
 FILES = VIRTUAL.replace('preset = "tiny"', 'preset_file = "tiny.toml"').replace(
@@ -58,7 +64,50 @@ def test_so_are_preset_build_and_package(
     seen.append(address())
     monkeypatch.setattr("spillway.sweep.cell.__version__", "99")
     seen.append(address())
-    assert len(set(seen)) == 4
+    monkeypatch.setattr("spillway.sweep.cell.code_sha256", lambda: "other code")
+    seen.append(address())
+    assert len(set(seen)) == 5
+
+
+def copied(place: Path) -> Path:
+    return Path(shutil.copytree(PACKAGE, place, ignore=shutil.ignore_patterns("__pycache__")))
+
+
+@pytest.mark.parametrize(
+    "file", ["run/execute.py", "run/until.py", "steady/cut.py", "figures/bill.py", "drive/span.py"]
+)
+def test_a_change_of_the_code_that_makes_a_result_is_seen(tmp_path: Path, file: str) -> None:
+    package = copied(tmp_path / "package")
+    assert code_sha256(package) == code_sha256()
+    (package / file).write_text((package / file).read_text() + "# another\n")
+    code_sha256.cache_clear()
+    assert code_sha256(package) != code_sha256()
+
+
+@pytest.mark.parametrize("file", ["report/words.py", "frames/suite.py", "cli/run.py", "sweep/sweep.py", "run/suite.py"])
+def test_a_change_of_other_code_runs_nothing_again(tmp_path: Path, file: str) -> None:
+    package = copied(tmp_path / "package")
+    (package / file).write_text("# another\n")
+    assert code_sha256(package) == code_sha256()
+
+
+def test_all_code_that_a_cell_runs_is_looked_at(fake: Fake, plan_file: Path, tmp_path: Path) -> None:
+    """In a process that does nothing else."""
+    plan_file.write_text(VIRTUAL)
+    cell = cells_of(load_plan(plan_file), tmp_path / "kept")[0]
+    job = files.write_job(tmp_path / "out", cell, ["spillway"], tmp_path / "kept")
+    program = (
+        "import sys, pathlib\n"
+        "from spillway.sweep.worker import run_cell\n"
+        "assert run_cell(pathlib.Path(sys.argv[1])).end == 'done'\n"
+        "print(*(each.__file__ for name, each in sys.modules.items() if name.partition('.')[0] == 'spillway'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, job], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    used = {Path(word).relative_to(PACKAGE).as_posix() for word in done.stdout.split()}
+    digested = {path.relative_to(PACKAGE).as_posix() for each in SOURCES for path in PACKAGE.glob(each)}
+    others = {"__init__.py", "version.py", "pitfalls.py", "sweep"}  # names, the version that the address has, words
+    assert {path for path in used - digested if path.partition("/")[0] not in others} == set()
 
 
 def test_and_files_that_a_plan_names(address: Address, plan_file: Path, tmp_path: Path) -> None:
@@ -70,6 +119,27 @@ def test_and_files_that_a_plan_names(address: Address, plan_file: Path, tmp_path
     (tmp_path / "tiny.toml").write_text(PRESET.replace("0.2", "0.3"))
     seen.append(address(FILES))
     assert len(set(seen)) == 3
+
+
+def test_a_large_file_is_read_once_for_all_cells(
+    fake: Fake, plan_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the state of a drive, which may have gigabytes. A change of it is seen all the same."""
+    read, real = list[Path](), inputs._read_digest
+
+    def digest(path: Path) -> str:
+        read.append(path)
+        return real(path)
+
+    monkeypatch.setattr(inputs, "_read_digest", digest)
+    plan_file.write_text(VIRTUAL.replace('preset = "tiny"', 'preset_file = "tiny.toml"') + AXIS)
+    seen: list[str] = []
+    for line in ("# one", "# two"):
+        (tmp_path / "tiny.toml").write_text(PRESET + f"{line}{'.' * inputs.LARGE_BYTES}\n")
+        os.utime(tmp_path / "tiny.toml", ns=(0, len(seen)))
+        seen += [each.address for each in cells_of(load_plan(plan_file), tmp_path)]
+    assert len(seen) == len(set(seen)) == 6
+    assert [path.name for path in read] == ["tiny.toml"] * 2
 
 
 def test_names_and_places_are_not(address: Address, plan_file: Path, tmp_path: Path) -> None:

@@ -140,6 +140,41 @@ def test_what_is_killed_ends_with_all_that_it_has_started(fake: Fake, swept_plan
     assert not (out / "work").exists()
 
 
+KILLED = """
+import os, pathlib, signal, sys
+left, real = int(sys.argv.pop(1)), pathlib.Path.rename
+def rename(path, target):
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(path, target)
+pathlib.Path.rename = rename
+from spillway.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("at", [2, *(pytest.param(at, marks=pytest.mark.long) for at in (1, 3, 5, 8, 13, 21, 34))])
+def test_a_sweep_that_is_killed_at_any_step_goes_on(fake: Fake, swept_plan: Path, tmp_path: Path, at: int) -> None:
+    """Whatever it puts in its place is whole or not there."""
+    out = tmp_path / "out"
+    words = ["sweep", str(swept_plan), "--out", str(out), "--no-report", "--jobs", "1"]
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, str(at), *words], capture_output=True, text=True, check=False
+    )
+    assert killed.returncode in (-signal.SIGKILL, 0)
+    for file in (*out.glob("*.json"), *out.glob("cells/*/*.json")):
+        json.loads(file.read_text())
+    again = start(swept_plan, out)
+    _, complaints = again.communicate(timeout=60)
+    assert again.returncode == 0, complaints
+    assert [row["state"] for row in rows(out)] == ["done", "done"]
+    assert len(done(out)) == 2
+    assert {each.name for each in out.iterdir()} == {".lock", "cells", "cells.csv", "run", "sweep.json"}
+    assert len(fake.requests()) <= 3, "but for the one that was under way nothing runs twice"
+
+
 BAD = [
     (("--on", "nowhere"), "--on is 'nowhere'; it takes one of local, slurm, ray, ray:HOST:PORT, submitit-local."),
     (("--on", "ray:"), "--on is 'ray:'; it takes one of"),

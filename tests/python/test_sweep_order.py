@@ -8,6 +8,7 @@ from swept import cell
 
 from spillway.errors import SpillwayError
 from spillway.sweep.cell import Cell
+from spillway.sweep.executor import Unplaceable
 from spillway.sweep.on_ray import demand, fits
 from spillway.sweep.order import Room, check_fits, startable
 
@@ -101,8 +102,15 @@ def test_what_a_cell_takes_of_a_ray_node() -> None:
     ],
 )
 def test_a_cluster_that_lacks_what_a_cell_takes(of: Cell, says: str) -> None:
-    with pytest.raises(SpillwayError, match=says):
+    with pytest.raises(Unplaceable, match=says):
         demand(of, NODES)
+
+
+@pytest.mark.parametrize("nodes", [[], [{"CPU": 0.0, "memory": 1e9}], [{"memory": 1e9}]])
+def test_a_cluster_without_any_core_is_lost_to_every_cell(nodes: list[dict[str, float]]) -> None:
+    with pytest.raises(SpillwayError, match="no node of the Ray cluster has a core") as lost:
+        demand(cell("a"), nodes)
+    assert not isinstance(lost.value, Unplaceable)
 
 
 def test_a_node_that_is_left_has_to_have_all_that_a_task_takes() -> None:

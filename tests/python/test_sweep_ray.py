@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conftest import Fake, Invoke
 from needs import need
-from swept import VIRTUAL
+from swept import VIRTUAL, let_wait
 from test_sweep_command import done, processes_of, rows, start, wait_for
 
 WORKERS = 3
@@ -22,8 +22,7 @@ def cluster(fake: Fake, tmp_path: Path) -> Iterator[Any]:
     need(importlib.util.find_spec("ray"), "ray: scripts/python.sh long installs it")
     from ray.cluster_utils import Cluster
 
-    first, rest = fake.path.read_text().split("\n", 1)
-    fake.path.write_text(f"{first}\nwhile [ ! -e {tmp_path}/go ]; do sleep 0.05; done\n{rest}")
+    let_wait(fake, tmp_path / "go")
     fake.monkeypatch.setenv("RAY_worker_niceness", "0")  # others may be busy on this machine
     started = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     try:
@@ -107,3 +106,21 @@ def test_a_cluster_that_is_not_there_is_one_sentence(
         assert (ended.code, ended.out) == (2, "")
         assert says in ended.err
         assert ended.err.count("\n") == 1
+
+
+@pytest.mark.long
+def test_a_cell_that_no_node_can_run_is_named_and_the_others_are_run(
+    cluster: Any, fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    """As one on a real drive whose node is not there."""
+    (tmp_path / "go").touch()
+    (tmp_path / "disk").mkdir()
+    arms = (
+        f'\n[[arms]]\nname = "a"\n[[arms]]\nname = "b"\n"drive.kind" = "directory"\n"drive.path" = "{tmp_path}/disk"\n'
+    )
+    plan_file.write_text(VIRTUAL.replace('preset = "tiny"\npacing = "off"', 'preset = "tiny"') + arms)
+    out = tmp_path / "out"
+    ended = invoke("sweep", plan_file, "--out", out, "--on", f"ray:{cluster.address}")
+    assert ended.code == 2
+    assert [(row["arm"], row["state"]) for row in rows(out)] == [("a", "done"), ("b", "failed")]
+    assert "spillway: b: drive.path is" in ended.err

@@ -3,13 +3,17 @@
 import os
 import signal
 import stat
+import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from conftest import Fake, Invoke
-from swept import VIRTUAL
+from swept import VIRTUAL, let_wait
 from test_sweep_command import TWO, done, only, processes_of, rows, start, wait_for
+
+from spillway.sweep.where import slurm_parameter
 
 # sbatch starts the job's script in the background, srun the command in it; sacct knows that every job is over: submitit
 # asks it only where there is no result yet.
@@ -124,3 +128,82 @@ def test_a_slurm_that_takes_no_job_ends_the_sweep(
     assert "--on slurm: the job was not taken: " in ended.err
     assert "invalid partition" in ended.err
     assert "the same command goes on with the rest." in ended.err
+
+
+def waits_for_others(command: "subprocess.Popen[str]", count: int) -> None:
+    """Until it says so of that many cells."""
+    assert command.stderr is not None
+    said, handle = bytearray(), command.stderr.fileno()
+    os.set_blocking(handle, False)
+
+    def has_said() -> bool:
+        with suppress(BlockingIOError):
+            said.extend(os.read(handle, 2**16))
+        return said.count(b"an earlier sweep has started it; its end is waited for") == count
+
+    wait_for(has_said)
+    os.set_blocking(handle, True)
+
+
+@pytest.mark.parametrize("where", ["slurm", "submitit-local"])
+def test_a_sweep_that_is_killed_and_started_again_runs_no_cell_twice(
+    fake: Fake, plan_file: Path, tmp_path: Path, slurm: Path, where: str
+) -> None:
+    """Jobs go on without it: those that run, and with Slurm also those that wait in its queue."""
+    out, go = tmp_path / "out", tmp_path / "go"
+    let_wait(fake, go)
+    sbatch = slurm.parent / "bin/sbatch"
+    sbatch.write_text(sbatch.read_text().replace('sh "$1"', f'sh -c "while [ ! -e {go} ]; do sleep 0.05; done; sh $1"'))
+    plan_file.write_text(VIRTUAL + TWO)
+    first = start(plan_file, out, "--on", where, "--jobs", "2")
+    begun = "work/*/submitit/*_submitted.pkl" if where == "slurm" else "work/*/.run.partial-*"
+    wait_for(lambda: len(list(out.glob(begun))) == 2)
+    with first:
+        first.kill()
+    again = start(plan_file, out, "--on", where, "--jobs", "2")
+    waits_for_others(again, 2)
+    go.touch()
+    _, complaints = again.communicate(timeout=120)
+    assert again.returncode == 0, complaints
+    assert [(row["state"], row["attempts"]) for row in rows(out)] == [("done", "1")] * 2
+    assert len(fake.requests()) == 2
+    assert len(list(slurm.iterdir())) == (2 if where == "slurm" else 0)
+    wait_for(lambda: not processes_of(out))
+
+
+def test_a_ctrl_c_cancels_what_an_earlier_sweep_has_submitted(
+    fake: Fake, plan_file: Path, tmp_path: Path, slurm: Path
+) -> None:
+    out, go = tmp_path / "out", tmp_path / "go"
+    let_wait(fake, go)
+    scancel = slurm.parent / "bin/scancel"
+    scancel.write_text(f"#!/bin/sh\necho $1 >>{slurm.parent}/cancelled\ntouch {go}\n")
+    scancel.chmod(stat.S_IRWXU)
+    plan_file.write_text(VIRTUAL)
+    first = start(plan_file, out, "--on", "slurm")
+    wait_for(lambda: list(out.glob("work/*/.run.partial-*")))
+    with first:
+        first.kill()
+    again = start(plan_file, out, "--on", "slurm")
+    waits_for_others(again, 1)
+    again.send_signal(signal.SIGINT)
+    again.communicate(timeout=60)
+    assert again.returncode == 130
+    assert (slurm.parent / "cancelled").read_text().split() == ["0"]
+
+
+@pytest.mark.parametrize("value", ["²", "٣", "１", "9" * 5000, "-5", "", "1_000"])
+def test_a_parameter_that_is_no_whole_number_is_a_text(value: str) -> None:
+    assert slurm_parameter(f"nice={value}") == ("nice", value)
+    assert slurm_parameter("nice=12") == ("nice", 12)
+
+
+def test_a_path_that_submitit_would_read_numbers_into_is_refused(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, slurm: Path
+) -> None:
+    plan_file.write_text(VIRTUAL)
+    for where in ("slurm", "submitit-local"):
+        ended = invoke("sweep", plan_file, "--out", tmp_path / "100%a", "--on", where)
+        assert (ended.code, ended.err.count("\n")) == (2, 1), ended.err
+        assert "submitit reads %a in a path as a number; name another --out." in ended.err
+    assert not (tmp_path / "100%a").exists()
