@@ -143,12 +143,7 @@ def write(root: Path) -> list[Path]:
 def stale(root: Path) -> list[str]:
     """A sentence for every page and picture that is not what the records make of it."""
     filled = fill(root)
-    found = []
-    for name, text in filled.texts.items():
-        for number, (is_there, made) in enumerate(_lines(root / name, text), 1):
-            if is_there != made:
-                found.append(f"{name}:{number} is not what runs/ makes of it; {MEND}.")
-                break
+    found = stale_texts(root, filled)
     with tempfile.TemporaryDirectory() as scratch:
         for name, chart in filled.charts.items():
             again = Path(scratch) / name.name
@@ -156,6 +151,17 @@ def stale(root: Path) -> list[str]:
             if not (root / name).is_file() or words(root / name) != words(again):
                 found.append(f"{name} is not what runs/ makes of it; {MEND}.")
     return found + [f"{name} is shown by no page; {MEND}." for name in _unshown(root, filled)]
+
+
+def stale_texts(root: Path, filled: Filled) -> list[str]:
+    """A sentence for every page that is not as it is ``filled``, whatever its pictures show."""
+    found = []
+    for name, text in filled.texts.items():
+        for number, (is_there, made) in enumerate(_lines(root / name, text), 1):
+            if is_there != made:
+                found.append(f"{name}:{number} is not what runs/ makes of it; {MEND}.")
+                break
+    return found
 
 
 def _lines(page: Path, text: str) -> list[tuple[str | None, str | None]]:

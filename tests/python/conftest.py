@@ -179,26 +179,29 @@ def made(
     return Made(invoke, plan_file, kept_runs)
 
 
-@pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of two arms with two repetitions by the fake native side, made once; tests change copies of it."""
-    from compared_runs import ARMS
-
+def run_by_fake(directory: Path, text: str, *, with_report: bool = False, **settings: Any) -> Path:
+    """The run directory of a plan by the fake native side, for fixtures that several tests share."""
     from spillway.frames import run_plan
 
-    directory = tmp_path_factory.mktemp("template")
     native = directory / "spillway-native"
     native.write_text(start_of_fake())
     native.chmod(0o755)
     (directory / "presets").mkdir()
     (directory / "presets" / "tiny.toml").write_text(PRESET)
-    (directory / "small.toml").write_text(PLAN + ARMS)
+    (directory / "small.toml").write_text(text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPILLWAY_NATIVE", str(native))
         patch.setenv("SPILLWAY_PRESETS", str(directory / "presets"))
         patch.setenv("FAKE_MODE", "ok")
-        settings = {"repetitions": 2}
-        return run_plan(directory / "small.toml", directory / "run", settings=settings, with_report=False).path
+        return run_plan(directory / "small.toml", directory / "run", settings=settings, with_report=with_report).path
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two arms with two repetitions by the fake native side, made once; tests change copies of it."""
+    from compared_runs import ARMS
+
+    return run_by_fake(tmp_path_factory.mktemp("template"), PLAN + ARMS, repetitions=2)
 
 
 @pytest.fixture

@@ -239,15 +239,21 @@ def damaged(document: Any, rng: random.Random) -> Any:
     return document
 
 
+FEW_AND_MANY = pytest.mark.parametrize("tries", [50, pytest.param(500, marks=pytest.mark.long)])
+
+
+@FEW_AND_MANY
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("name", ["summary.json", "manifest.json", "arms/new/phases.json"])
-def test_no_damage_to_a_document_is_worse_than_a_sentence(name: str, count: int, made: Made, invoke: Invoke) -> None:
+def test_no_damage_to_a_document_is_worse_than_a_sentence(
+    name: str, count: int, tries: int, made: Made, invoke: Invoke
+) -> None:
     run = made.run("run", PLAN + ARMS, count)
     if count == 1:
         edit(run, lambda summary: summary["arms"]["new"].update(directory="arms/new"))
     whole = json.loads((run / name).read_text())
     rng = random.Random(count)
-    for _ in range(150):
+    for _ in range(tries):
         spoilt = damaged(whole, rng)
         (run / name).write_text(json.dumps(spoilt))
         ended = invoke("compare", run, *rng.choice([(), ("--anyway",), ("--json",)]))
@@ -255,11 +261,12 @@ def test_no_damage_to_a_document_is_worse_than_a_sentence(name: str, count: int,
         assert ended.code == 0 or ended.err.startswith("spillway: "), spoilt
 
 
-def test_no_damage_to_a_plan_is_worse_than_a_sentence(made: Made, invoke: Invoke) -> None:
+@FEW_AND_MANY
+def test_no_damage_to_a_plan_is_worse_than_a_sentence(tries: int, made: Made, invoke: Invoke) -> None:
     run = made.run("run", PLAN + ARMS, 2)
     whole = tomllib.loads((run / "plan.toml").read_text())
     rng = random.Random(3)
-    for _ in range(150):
+    for _ in range(tries):
         spoilt = json.loads(json.dumps(damaged(whole, rng)).replace("null", '"none"').replace("NaN", "1"))
         (run / "plan.toml").write_text(tomli_w.dumps(spoilt))
         ended = invoke("compare", run)

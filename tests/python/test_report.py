@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from browser import complaints, visit
-from conftest import PLAN, Fake, Invoke
+from conftest import PLAN, Invoke, run_by_fake
 from PIL import Image
 
 from spillway.errors import SpillwayError
@@ -87,17 +87,20 @@ def test_neighbouring_stalls_are_drawn_as_one() -> None:
     assert [(each.start_s, each.end_s) for each in spans] == [(1.0, 3.01), (3.02, 4.02), (9.0, 10.0)]
 
 
-@pytest.fixture
-def rundir(fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke) -> Path:
-    invoke("run", plan_file, "--out", tmp_path / "run")
-    return tmp_path / "run"
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run_by_fake(tmp_path_factory.mktemp("one"), PLAN, with_report=True)
 
 
 @pytest.fixture
-def two_arms(fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke) -> Path:
-    plan_file.write_text(PLAN + '\n[[arms]]\nname = "One & only"\n[[arms]]\nname = "<Two>"\n')
-    invoke("run", plan_file, "--out", tmp_path / "arms")
-    return tmp_path / "arms"
+def rundir(recorded: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(recorded, tmp_path / "run"))
+
+
+@pytest.fixture(scope="module")
+def two_arms(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    text = PLAN + '\n[[arms]]\nname = "One & only"\n[[arms]]\nname = "<Two>"\n'
+    return run_by_fake(tmp_path_factory.mktemp("two"), text, with_report=True)
 
 
 def test_the_headline_tells_the_story(rundir: Path) -> None:

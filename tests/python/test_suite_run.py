@@ -246,18 +246,32 @@ DAMAGE = [
 ]
 
 
-@pytest.mark.parametrize(("file", "text"), DAMAGE, ids=[f"{file} {str(text)[:40]}" for file, text in DAMAGE])
+def test_any_damage_to_a_run_directory_is_seen(fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke) -> None:
+    out = tmp_path / "out"
+    plan = load_suite(suite).plans[0].plan
+    assert invoke("suite", suite, "--out", out, "--only", "b").code == 0
+    (out / "b" / "summary.json").write_text(json.dumps({"arms": {"b": WHOLE}}))
+    for file, text in DAMAGE:
+        assert state_of(out / "b", plan) == "done"
+        whole = (out / "b" / file).read_bytes()
+        (out / "b" / file).unlink() if text is None else (out / "b" / file).write_text(text)
+        assert state_of(out / "b", plan) == "damaged", (file, text)
+        assert "b is damaged; run the suite again" in render_stale(suite, out), (file, text)
+        (out / "b" / file).write_bytes(whole)
+
+
+OF_EACH_FILE = dict(reversed(DAMAGE))
+
+
+@pytest.mark.parametrize(("file", "text"), OF_EACH_FILE.items(), ids=OF_EACH_FILE)
 def test_a_damaged_run_directory_is_run_again(
     fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, file: str, text: str | None
 ) -> None:
     out = tmp_path / "out"
     plan = load_suite(suite).plans[0].plan
     assert invoke("suite", suite, "--out", out, "--only", "b").code == 0
-    (out / "b" / "summary.json").write_text(json.dumps({"arms": {"b": WHOLE}}))
-    assert state_of(out / "b", plan) == "done"
     (out / "b" / file).unlink() if text is None else (out / "b" / file).write_text(text)
     assert state_of(out / "b", plan) == "damaged"
-    assert "b is damaged; run the suite again" in render_stale(suite, out)
     fake.behave("bad_input")
     refused = invoke("suite", suite, "--out", out, "--only", "b")
     assert (refused.code, "geometry.chanels" in refused.err, "Traceback" in refused.err) == (1, True, False)
