@@ -1,7 +1,6 @@
-// What is to happen when in virtual time, besides the drive's events; and how busy the processor is.
+// What is to happen when in virtual time, besides the drive's events and the processor's.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -16,11 +15,11 @@ using ssd::Nanos;
 
 class Agenda {
  public:
-  enum class What : std::uint8_t { lane, writer, sample, query };
+  enum class What : std::uint8_t { writer, sample };
   struct Item {
     Nanos at = 0;
     std::uint64_t number = 0;  // items of one time come in the order in which they were added
-    What what = What::lane;
+    What what = What::writer;
     std::uint64_t id = 0;
   };
 
@@ -46,21 +45,6 @@ class Agenda {
   std::priority_queue<Item, std::vector<Item>, Later> items_;
   std::uint64_t number_ = 0;
   std::size_t deeds_ = 0;  // items that are not samples
-};
-
-// Threads that compute share the cores evenly. A slice of work takes as long as the load at its start says. A thread
-// that waits for part of its time (a delayed writer) is a part of a load.
-class Processor {
- public:
-  explicit Processor(double cores) : cores_(cores) {}
-  void enter(double load = 1) { busy_ += load; }
-  void leave(double load = 1) { busy_ = std::max(0.0, busy_ - load); }
-  // How much longer work takes, for one that is among the busy ones.
-  double slowdown() const { return std::max(1.0, busy_ / cores_); }
-
- private:
-  double cores_;
-  double busy_ = 0;
 };
 
 }  // namespace spillway::lsm

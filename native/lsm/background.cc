@@ -13,12 +13,11 @@ double pages_of_record(double bytes, double page_bytes) { return bytes / page_by
 
 }  // namespace
 
-Background::Background(const Spec& spec, const KeySpace& keys, DriveFiles& files, Agenda& agenda, Processor& processor,
+Background::Background(const Spec& spec, const KeySpace& keys, DriveFiles& files, Processor& processor,
                        Figures& figures)
     : spec_(spec),
       keys_(keys),
       files_(files),
-      agenda_(agenda),
       processor_(processor),
       figures_(figures),
       entry_(entry_bytes(spec)),
@@ -80,6 +79,7 @@ void Background::start_flush(Nanos now) {
   spec.entry_bytes = entry_.file;
   job.outputs = merge(keys_, spec, random_);
   job.merge_ns = puts * (spec_.host.flush_entry_ns + entry_.file * spec_.host.flush_byte_ns);
+  flush_order_.push_back(index);
   ++flushes_;
   start_lanes(now, index);
 }
@@ -92,8 +92,8 @@ MergeSpec Background::merge_spec(const Compaction& compaction) const {
   if (output == 0) return spec;
   spec.target_file_bytes = tree_.target_file_bytes(output);
   spec.most_overlap_bytes = spec_.tree.max_compaction_bytes();
-  if (output + 1 < tree_.levels() && spec_.tree.shape == Shape::leveled) {
-    spec.grandparents = tree_.overlapping(output + 1, range_of(spec.inputs));
+  if (spec_.tree.shape == Shape::leveled) {
+    spec.grandparents = grandparents_of(tree_, compaction);
     spec.align_to_grandparents = spec_.tree.level_compaction_dynamic_file_size;
   }
   return spec;
@@ -124,11 +124,12 @@ void Background::start_compaction(Nanos now, Compaction compaction) {
   }
   if (compaction.output_level > 0) tree_.begin_writing(compaction.output_level, range_of(inputs));
   double entries = 0;
-  for (const File& file : inputs) {
-    file->in_compaction = true;
-    if (compaction.trivial_move) continue;
-    entries += total(file->entries);
-    for (const fs::Extent& extent : file->place.extents()) job.input.append(extent);
+  tree_.begin_compaction(inputs);
+  if (!compaction.trivial_move) {
+    for (const File& file : inputs) {
+      entries += total(file->entries);
+      for (const fs::Extent& extent : file->place.extents()) job.input.append(extent);
+    }
   }
   job.merge_ns = entries * (spec_.host.merge_entry_ns + entry_.file * spec_.host.merge_byte_ns);
   job.compaction = std::move(compaction);
@@ -201,9 +202,6 @@ bool Background::continue_lane(Nanos now, std::uint32_t id) {
       merge_chunk(now, id, lane.chunk_pages);
       break;
     case Lane::Step::merging:
-      processor_.leave();
-      step(now, id);
-      break;
     case Lane::Step::writing:
     case Lane::Step::syncing:
       step(now, id);
@@ -216,8 +214,7 @@ bool Background::continue_lane(Nanos now, std::uint32_t id) {
       files_.flush(now, kFirstLane + id);
       break;
     case Lane::Step::committing:
-      lane.step = Lane::Step::done;
-      finish(now, jobs_[lane.job]);
+      finish(now, id);
       break;
     case Lane::Step::done:
       assert(false);
@@ -281,12 +278,36 @@ void Background::open_or_record(Nanos now, std::uint32_t id) {
     files_.read(now, file->place.slice(file->place.pages() - pages, pages), device::Cause::user, kFirstLane + id);
     return;
   }
-  if (!due(Fixed::record)) {
+  if (job.kind == Job::Kind::flush && leaves_record(lane.job)) {
     lane.step = Lane::Step::done;
-    finish(now, job);
+    changed_ = true;
     return;
   }
-  lane.step = Lane::Step::recording;
+  record(now, id);
+}
+
+// Whether another flush records this one's change: that of an older memtable, or the one that is recorded now. As
+// MemTableList::TryInstallMemtableFlushResults.
+bool Background::leaves_record(std::size_t flush) {
+  jobs_[flush].complete = true;
+  if (recorded_flushes_ == 0 && flush_order_.front() == flush) {
+    recorded_flushes_ = complete_flushes();
+    return false;
+  }
+  --flushes_;
+  return true;
+}
+
+// From the oldest on.
+std::size_t Background::complete_flushes() const {
+  const auto first =
+      std::find_if(flush_order_.begin(), flush_order_.end(), [&](std::size_t flush) { return !jobs_[flush].complete; });
+  return static_cast<std::size_t>(first - flush_order_.begin());
+}
+
+void Background::record(Nanos now, std::uint32_t id) {
+  if (!due(Fixed::record)) return finish(now, id);
+  lanes_[id].step = Lane::Step::recording;
   if (manifest_.pages() == 0 && !files_.append(manifest_, 1)) {
     drive_is_full_ = true;
     return;
@@ -314,10 +335,8 @@ void Background::merge_chunk(Nanos now, std::uint32_t id, std::uint64_t pages) {
   lane.step = Lane::Step::merging;
   const bool only_writes = job.input.pages() == 0;
   lane.gathered_pages += static_cast<double>(pages) * (only_writes ? 1 : lane.pages_out_of_page_in);
-  processor_.enter();
   const double share = static_cast<double>(pages) / static_cast<double>(std::max<std::uint64_t>(1, job.chunk_unit));
-  const double ns = job.merge_ns * share * processor_.slowdown();
-  agenda_.add(now + static_cast<Nanos>(ns), Agenda::What::lane, id);
+  processor_.begin(now, job.merge_ns * share, id);
 }
 
 void Background::write_chunk(Nanos now, std::uint32_t id) {
@@ -352,35 +371,46 @@ void Background::place_outputs(Job& job) {
   }
 }
 
-void Background::finish(Nanos now, Job& job) {
-  figures_.files_written += job.outputs.size();
-  switch (job.kind) {
-    case Job::Kind::flush:
-      finish_flush(now, job);
-      break;
-    case Job::Kind::compaction:
-      finish_compaction(now, job);
-      break;
-    case Job::Kind::rollback:
-      finish_rollback(now, job);
-      break;
-  }
-  job.running = false;
+void Background::finish(Nanos now, std::uint32_t id) {
+  Lane& lane = lanes_[id];
+  Job& job = jobs_[lane.job];
+  lane.step = Lane::Step::done;
   changed_ = true;
+  if (job.kind == Job::Kind::flush) return finish_flushes(now, id);
+  if (job.kind == Job::Kind::compaction) {
+    finish_compaction(now, job);
+  } else {
+    finish_rollback(now, job);
+  }
+  figures_.files_written += job.outputs.size();
+  job.running = false;
 }
 
-void Background::finish_flush(Nanos now, Job& job) {
+// Flushes that were completed while the record was written are in the next one, by the same thread.
+void Background::finish_flushes(Nanos now, std::uint32_t id) {
+  for (; recorded_flushes_ > 0; --recorded_flushes_) {
+    install_flush(now, jobs_[flush_order_.front()]);
+    flush_order_.pop_front();
+  }
+  recorded_flushes_ = complete_flushes();
+  if (recorded_flushes_ > 0) {
+    lanes_[id].job = flush_order_.front();
+    return record(now, id);
+  }
+  --flushes_;
+}
+
+void Background::install_flush(Nanos now, Job& job) {
   for (const Memtable& memtable : job.memtables) release(now, memtable.log);
-  // The memtables of one job are the oldest that were not in a flush before.
-  std::size_t left = job.memtables.size();
-  std::erase_if(immutable_, [&](const Immutable& one) { return one.in_flush && left > 0 && left-- > 0; });
+  immutable_.erase(immutable_.begin(), immutable_.begin() + static_cast<std::ptrdiff_t>(job.memtables.size()));
   for (const File& file : job.outputs) {
     figures_.flush_bytes += file->bytes;
     figures_.levels[0].bytes_written += file->bytes;
     tree_.add_newest(file);
   }
+  figures_.files_written += job.outputs.size();
   ++figures_.flushes;
-  --flushes_;
+  job.running = false;
 }
 
 void Background::finish_compaction(Nanos now, Job& job) {
@@ -388,7 +418,7 @@ void Background::finish_compaction(Nanos now, Job& job) {
   const Files inputs = done.all();
   --compactions_;
   if (done.output_level > 0) tree_.end_writing(done.output_level, range_of(inputs));
-  for (const File& file : inputs) file->in_compaction = false;
+  tree_.end_compaction(inputs);
   if (done.trivial_move) {
     tree_.replace(inputs, inputs, done.output_level);
     ++figures_.trivial_moves;

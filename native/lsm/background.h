@@ -6,12 +6,12 @@
 #include <deque>
 #include <vector>
 
-#include "lsm/agenda.h"
 #include "lsm/background_job.h"
 #include "lsm/drive_files.h"
 #include "lsm/figures.h"
 #include "lsm/merge.h"
 #include "lsm/picker.h"
+#include "lsm/processor.h"
 #include "lsm/simulation.h"
 #include "ssd/structures/random.h"
 
@@ -24,8 +24,7 @@ inline constexpr Owner kFirstLane = kSpillOwner + 1;
 
 class Background {
  public:
-  Background(const Spec& spec, const KeySpace& keys, DriveFiles& files, Agenda& agenda, Processor& processor,
-             Figures& figures);
+  Background(const Spec& spec, const KeySpace& keys, DriveFiles& files, Processor& processor, Figures& figures);
 
   // A full memtable; it is flushed when a thread is free.
   void add_immutable(Memtable memtable) { immutable_.push_back({std::move(memtable), false}); }
@@ -64,13 +63,17 @@ class Background {
   void write_chunk(Nanos now, std::uint32_t id);
   void close_lane(Nanos now, std::uint32_t id);
   void open_or_record(Nanos now, std::uint32_t id);
+  bool leaves_record(std::size_t flush);
+  void record(Nanos now, std::uint32_t id);
   std::uint64_t index_pages(const File& file) const;
   // What takes a time of its own for each file or job, and whether it is due: once in `grain` times, since a coarse
   // simulation's times stand for so many times as long.
   enum class Fixed : std::uint8_t { sync, open, record };
   bool due(Fixed what) { return ++fixed_[static_cast<std::size_t>(what)] % spec_.grain == 0; }
-  void finish(Nanos now, Job& job);
-  void finish_flush(Nanos now, Job& job);
+  void finish(Nanos now, std::uint32_t id);
+  void finish_flushes(Nanos now, std::uint32_t id);
+  void install_flush(Nanos now, Job& job);
+  std::size_t complete_flushes() const;
   void finish_compaction(Nanos now, Job& job);
   void finish_rollback(Nanos now, Job& job);
   void place_outputs(Job& job);
@@ -79,7 +82,6 @@ class Background {
   const Spec& spec_;
   const KeySpace& keys_;
   DriveFiles& files_;
-  Agenda& agenda_;
   Processor& processor_;
   Figures& figures_;
   const EntryBytes entry_;
@@ -88,9 +90,11 @@ class Background {
   std::deque<Immutable> immutable_;  // oldest first
   std::deque<Job> jobs_;             // slots are used again
   std::deque<Lane> lanes_;
-  fs::ExtentList manifest_;  // its last page, which each record rewrites
+  std::deque<std::size_t> flush_order_;  // jobs whose memtables are still there, in their order
+  std::size_t recorded_flushes_ = 0;     // the first so many of them are in the record that is written
+  fs::ExtentList manifest_;              // its last page, which each record rewrites
   std::array<std::uint64_t, 3> fixed_{};
-  std::uint32_t flushes_ = 0;
+  std::uint32_t flushes_ = 0;  // that have a thread
   std::uint32_t compactions_ = 0;
   std::uint32_t rollbacks_ = 0;
   bool changed_ = false;

@@ -3,7 +3,8 @@
 // As in RocksDB, a lane (the job itself, or one of its subcompactions) has one request at the drive at a time: it reads
 // ahead a chunk, merges it, writes when a chunk has gathered or a file is complete, and waits for each. A complete file
 // is made durable before the next one begins. Then each output is opened (its index is read), one after another, and
-// the change of the tree is recorded in the manifest. A trivial move is only such a record.
+// the change of the tree is recorded in the manifest. A trivial move is only such a record. Flushes are recorded in the
+// order of their memtables: one that is done before an older one leaves its record to that one, and its thread is free.
 #pragma once
 
 #include <cstdint>
@@ -57,6 +58,7 @@ struct Job {
   double lane_share = 1;         // of the input: what each lane but the last one reads
   std::size_t lanes_left = 0;
   std::size_t opened = 0;  // outputs
+  bool complete = false;   // a flush: only the record is left
 };
 
 }  // namespace spillway::lsm

@@ -1,7 +1,9 @@
 #include "lsm/picker.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <queue>
 #include <utility>
 #include <vector>
 
@@ -35,6 +37,35 @@ Files l0_inputs(const Files& l0) {
     }
   }
   return inputs;
+}
+
+bool overlap_each_other(const Files& files) {
+  Files ordered = files;
+  std::sort(ordered.begin(), ordered.end(), [](const File& a, const File& b) { return a->low < b->low; });
+  return std::adjacent_find(ordered.begin(), ordered.end(),
+                            [](const File& a, const File& b) { return a->high > b->low; }) != ordered.end();
+}
+
+// Files of L0 that move into the base level together, in the order of their keys: from the oldest on, as long as each
+// lies on one side of those before it, and nothing of the base level lies among them. None into an empty level. As
+// TryPickL0TrivialMove.
+Files l0_moves(const Tree& tree) {
+  Files moves;
+  const std::size_t base = tree.base_level();
+  if (!tree.options().trivial_moves || tree.level(base).empty()) return moves;
+  const Files& l0 = tree.level(0);
+  KeyRange range{l0.back()->low, l0.back()->low};
+  for (auto file = l0.rbegin(); file != l0.rend(); ++file) {
+    const bool below = (*file)->high <= range.low;
+    const bool above = (*file)->low >= range.high;
+    if (!below && !above) break;
+    if (below) range.low = (*file)->low;
+    if (above) range.high = (*file)->high;
+    if (tree.overlapping_bytes(base, range) > 0) break;
+    moves.push_back(*file);
+  }
+  std::sort(moves.begin(), moves.end(), [](const File& a, const File& b) { return a->low < b->low; });
+  return moves;
 }
 
 // More files of the start level, if they add none of the output level. Without a limit of bytes, as RocksDB's
@@ -76,7 +107,6 @@ void extend_move(const Tree& tree, Compaction& compaction) {
 
 bool moves_trivially(const Tree& tree, const Compaction& compaction) {
   if (!tree.options().trivial_moves || !compaction.lower.empty()) return false;
-  if (compaction.start_level == 0 && compaction.inputs.size() != 1) return false;  // they overlap
   if (compaction.output_level + 1 >= tree.levels()) return true;
   return std::all_of(compaction.inputs.begin(), compaction.inputs.end(), [&](const File& file) {
     const double below = tree.overlapping_bytes(compaction.output_level + 1, {file->low, file->high});
@@ -105,7 +135,11 @@ std::optional<Compaction> complete(const Tree& tree, Files inputs, std::size_t s
 std::optional<Compaction> pick_from_l0(const Tree& tree) {
   const Files& l0 = tree.level(0);
   if (any_in_compaction(l0)) return std::nullopt;  // one compaction with files of L0 at a time
-  return complete(tree, l0_inputs(l0), 0, tree.base_level());
+  if (Files moves = l0_moves(tree); !moves.empty()) return complete(tree, std::move(moves), 0, tree.base_level());
+  auto compaction = complete(tree, l0_inputs(l0), 0, tree.base_level());
+  // RocksDB then asks of all of L0, not of what it has chosen, whether files overlap.
+  if (compaction && overlap_each_other(l0)) compaction->trivial_move = false;
+  return compaction;
 }
 
 // Merges the newest files of L0 into one, while L0 cannot be compacted into the base level.
@@ -131,36 +165,44 @@ std::optional<Compaction> pick_intra_l0(const Tree& tree) {
   return compaction;
 }
 
-// The level's files in the order in which they are tried.
-Files by_priority(const Tree& tree, std::size_t level) {
-  std::vector<std::pair<double, File>> ordered;
+// A file of a level, by its index, and when it is tried: the lowest first.
+struct Candidate {
+  double priority = 0;
+  std::size_t index = 0;
+  bool operator>(const Candidate& other) const {
+    return priority != other.priority ? priority > other.priority : index > other.index;
+  }
+};
+
+// The level's files that are in no compaction.
+std::vector<Candidate> candidates(const Tree& tree, std::size_t level) {
+  std::vector<Candidate> found;
   const Files& files = tree.level(level);
-  ordered.reserve(files.size());
+  found.reserve(files.size());
   const bool by_size = tree.options().compaction_pri == CompactionPri::by_compensated_size;
   // Files and those below are in the order of their keys: one pass over both.
   const Files& below = tree.level(level + 1);
   std::size_t first = 0;
-  for (const File& file : files) {
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const SortedFile& file = *files[i];
+    if (file.in_compaction) continue;
     if (by_size) {
-      ordered.emplace_back(-file->bytes, file);
+      found.push_back({-file.bytes, i});
       continue;
     }
-    while (first < below.size() && below[first]->high <= file->low) ++first;
+    while (first < below.size() && below[first]->high <= file.low) ++first;
     double overlap = 0;
-    for (std::size_t at = first; at < below.size() && below[at]->low < file->high; ++at) overlap += below[at]->bytes;
-    ordered.emplace_back(overlap / file->bytes, file);
+    for (std::size_t at = first; at < below.size() && below[at]->low < file.high; ++at) overlap += below[at]->bytes;
+    found.push_back({overlap / file.bytes, i});
   }
-  std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  Files result;
-  result.reserve(ordered.size());
-  for (auto& [priority, file] : ordered) result.push_back(std::move(file));
-  return result;
+  return found;
 }
 
 std::optional<Compaction> pick_from_level(const Tree& tree, std::size_t level) {
-  for (const File& file : by_priority(tree, level)) {
-    if (file->in_compaction) continue;
-    if (auto compaction = complete(tree, {file}, level, level + 1)) return compaction;
+  // The first few of many files mostly do: a heap, not a sort.
+  std::priority_queue queue(std::greater<Candidate>(), candidates(tree, level));
+  for (; !queue.empty(); queue.pop()) {
+    if (auto compaction = complete(tree, {tree.level(level)[queue.top().index]}, level, level + 1)) return compaction;
   }
   return std::nullopt;
 }
@@ -187,6 +229,14 @@ std::optional<Compaction> pick_leveled(const Tree& tree) {
 }
 
 }  // namespace
+
+Files grandparents_of(const Tree& tree, const Compaction& compaction) {
+  const KeyRange range = range_of(compaction.all());
+  for (std::size_t level = compaction.output_level + 1; level < tree.levels(); ++level) {
+    if (Files found = tree.overlapping(level, range); !found.empty()) return found;
+  }
+  return {};
+}
 
 std::optional<Compaction> pick_compaction(const Tree& tree) {
   if (tree.level(0).empty() && tree.options().shape != Shape::leveled) return std::nullopt;

@@ -20,6 +20,10 @@ struct Compaction {
   Files all() const;
 };
 
+// Files below the output level that the compaction's inputs overlap: of the first level that has some. As
+// CompactionPicker::GetGrandparents.
+Files grandparents_of(const Tree& tree, const Compaction& compaction);
+
 // Nothing, if no level needs one or all that do are blocked by running compactions.
 std::optional<Compaction> pick_compaction(const Tree& tree);
 

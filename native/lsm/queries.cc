@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "lsm/agenda.h"
+#include "lsm/processor.h"
 #include "ssd/structures/random.h"
 
 namespace spillway::lsm {
@@ -65,13 +65,15 @@ class Queries {
     for (std::uint64_t round = 0; running_ > 0; ++round) {
       if (round % kRoundsBetweenAsking == 0 && !run_.goes_on()) return std::nullopt;
       const auto event = files_.next_event();
-      const auto item = agenda_.next();
-      if (!event && !item) break;
-      now_ = std::max(now_, !event ? *item : !item ? *event : std::min(*event, *item));
+      const auto computed_at = processor_.next_done();
+      if (!event && !computed_at) break;
+      now_ = std::max(now_, !event ? *computed_at : !computed_at ? *event : std::min(*event, *computed_at));
       ready.clear();
       if (event && *event <= now_) files_.advance(now_, ready);
       for (const Owner owner : ready) go_on(owner);
-      while (agenda_.next() && *agenda_.next() <= now_) computed(static_cast<std::uint32_t>(agenda_.pop().id));
+      ready.clear();
+      processor_.take_done(now_, ready);
+      for (const std::uint32_t thread : ready) computed(thread);
     }
     figures_.seconds = static_cast<double>(now_ - began) / 1e9;
     end = now_;
@@ -95,14 +97,9 @@ class Queries {
     compute(t);
   }
 
-  void compute(std::uint32_t t) {
-    processor_.enter();
-    const double ns = threads_[t].steps[threads_[t].at].compute_ns * processor_.slowdown();
-    agenda_.add(now_ + static_cast<Nanos>(ns), Agenda::What::query, t);
-  }
+  void compute(std::uint32_t t) { processor_.begin(now_, threads_[t].steps[threads_[t].at].compute_ns, t); }
 
   void computed(std::uint32_t t) {
-    processor_.leave();
     const Step& step = threads_[t].steps[threads_[t].at];
     if (step.read_bytes <= 0) return go_on(t);
     const fs::ExtentList& place = run_.anywhere != nullptr ? *run_.anywhere : step.file->place;
@@ -209,7 +206,6 @@ class Queries {
   Nanos now_;
   ssd::Random random_;
   Processor processor_;
-  Agenda agenda_;
   std::vector<Files> runs_;  // newest first
   std::vector<Thread> threads_;
   std::uint64_t begun_ = 0;

@@ -44,7 +44,7 @@ class Simulation {
         files_(drive, spec.region),
         processor_(spec.host.cores),
         stalls_(spec.tree),
-        background_(spec_, keys_, files_, agenda_, processor_, figures_),
+        background_(spec_, keys_, files_, processor_, figures_),
         writer_(spec_, keys_, files_, agenda_, processor_, background_, figures_) {}
 
   Result<Figures> run() {
@@ -63,12 +63,15 @@ class Simulation {
     figures_.complete = true;
     while (!over()) {
       const auto event = files_.next_event();
-      if (!event && agenda_.only_samples()) {
+      const auto computed = processor_.next_done();
+      if (!event && !computed && agenda_.only_samples()) {
         return Status::error(Fault::stopped, "the simulation cannot go on: nothing is left that could happen");
       }
-      now_ = std::max(now_, *earlier(event, agenda_.next()));
+      now_ = std::max(now_, *earlier(earlier(event, computed), agenda_.next()));
       if (event && *event <= now_) take_drive_events();
+      if (computed && *computed <= now_) take_computed();
       take_agenda();
+      writer_.follow_processor(now_);
       if (files_.refused()) return drive_full(files_);
       if (background_.drive_is_full() || writer_.drive_is_full()) return drive_full(files_);
       if (now_ >= next_progress_) {
@@ -119,20 +122,23 @@ class Simulation {
     }
   }
 
+  void take_computed() {
+    ready_.clear();
+    processor_.take_done(now_, ready_);
+    for (const std::uint32_t lane : ready_) {
+      if (background_.continue_lane(now_, lane)) changed();
+    }
+  }
+
   void take_agenda() {
     while (agenda_.next() && *agenda_.next() <= now_) {
       const Agenda::Item item = agenda_.pop();
       switch (item.what) {
-        case Agenda::What::lane:
-          if (background_.continue_lane(now_, static_cast<std::uint32_t>(item.id))) changed();
-          break;
         case Agenda::What::writer:
           if (writer_.timer(now_, item.id)) changed();
           break;
         case Agenda::What::sample:
           sample();
-          break;
-        case Agenda::What::query:
           break;
       }
     }

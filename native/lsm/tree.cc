@@ -27,7 +27,12 @@ KeyRange range_of(const Files& files) {
 }
 
 Tree::Tree(const TreeOptions& options)
-    : options_(options), levels_(options.levels), level_bytes_(options.levels), targets_(options.levels) {
+    : options_(options),
+      levels_(options.levels),
+      level_bytes_(options.levels),
+      busy_bytes_(options.levels),
+      busy_files_(options.levels),
+      targets_(options.levels) {
   set_targets();
 }
 
@@ -38,6 +43,38 @@ constexpr double kScoreScale = 10;  // of VersionStorageInfo::ComputeCompactionS
 // The first file that ends after `low`. REQUIRES: files do not overlap and are in order
 Files::const_iterator first_after(const Files& files, double low) {
   return std::partition_point(files.begin(), files.end(), [low](const File& file) { return file->high <= low; });
+}
+
+// REQUIRES: the file is one of the level's
+Files::iterator place_of(Files& files, std::size_t level, const SortedFile& file) {
+  const auto before = [&](const File& one) { return one->low < file.low; };
+  const auto begin = level == 0 ? files.begin() : std::partition_point(files.begin(), files.end(), before);
+  return std::find_if(begin, files.end(), [&](const File& one) { return one.get() == &file; });
+}
+
+// Whether outputs are in order where [first, last) of a level are.
+bool fits_between(const Files& files, Files::const_iterator first, Files::const_iterator last, const Files& outputs) {
+  if (outputs.empty()) return false;
+  return (first == files.begin() || (*(first - 1))->high <= outputs.front()->low) &&
+         (last == files.end() || (*last)->low >= outputs.back()->high);
+}
+
+// Puts `outputs` in the place of [first, last).
+void splice(Files& files, Files::iterator first, Files::iterator last, const Files& outputs) {
+  const auto both = std::min<std::ptrdiff_t>(last - first, static_cast<std::ptrdiff_t>(outputs.size()));
+  const auto rest = std::copy_n(outputs.begin(), both, first);
+  files.insert(files.erase(rest, last), outputs.begin() + both, outputs.end());
+}
+
+void insert(Files& files, std::size_t level, const Files& outputs, std::size_t place_in_l0) {
+  if (level == 0) {
+    const std::size_t place = std::min(place_in_l0, files.size());
+    files.insert(files.begin() + static_cast<std::ptrdiff_t>(place), outputs.begin(), outputs.end());
+    return;
+  }
+  const auto at = first_after(files, outputs.front()->low);
+  assert(at == files.end() || (*at)->low >= outputs.back()->high);
+  files.insert(at, outputs.begin(), outputs.end());
 }
 
 }  // namespace
@@ -59,32 +96,56 @@ double Tree::overlapping_bytes(std::size_t index, KeyRange range) const {
   return sum;
 }
 
+void Tree::add_newest(File file) {
+  file->level = 0;
+  level_bytes_[0] += file->bytes;
+  levels_[0].insert(levels_[0].begin(), std::move(file));
+}
+
 void Tree::replace(const Files& inputs, const Files& outputs, std::size_t output_level) {
   std::size_t place_in_l0 = std::numeric_limits<std::size_t>::max();
-  for (const File& input : inputs) {
-    for (std::size_t l = 0; l < levels_.size(); ++l) {
-      Files& files = levels_[l];
-      const auto at =
-          std::find(l == 0 ? files.begin() : files.begin() + (first_after(files, input->low) - files.begin()),
-                    files.end(), input);
-      if (at == files.end()) continue;
-      if (l == 0) place_in_l0 = std::min(place_in_l0, static_cast<std::size_t>(at - files.begin()));
-      files.erase(at);
-      level_bytes_[l] = files.empty() ? 0 : level_bytes_[l] - input->bytes;
-      break;
+  bool placed = false;
+  // Neighbours are removed together, and outputs put where they were: a level may have many files.
+  for (std::size_t i = 0; i < inputs.size();) {
+    const std::size_t level = inputs[i]->level;
+    Files& files = levels_[level];
+    const auto first = place_of(files, level, *inputs[i]);
+    auto last = first;
+    for (; i < inputs.size() && last != files.end() && *last == inputs[i]; ++last) {
+      level_bytes_[level] -= inputs[i++]->bytes;
+    }
+    assert(first != last);
+    if (last - first == static_cast<std::ptrdiff_t>(files.size())) level_bytes_[level] = 0;
+    if (level == 0) place_in_l0 = std::min(place_in_l0, static_cast<std::size_t>(first - files.begin()));
+    if (level > 0 && level == output_level && !placed && fits_between(files, first, last, outputs)) {
+      placed = true;
+      splice(files, first, last, outputs);
+    } else {
+      files.erase(first, last);
     }
   }
-  Files& into = levels_[output_level];
   level_bytes_[output_level] += bytes_of(outputs);
-  if (output_level == 0) {
-    const std::size_t place = std::min(place_in_l0, into.size());
-    into.insert(into.begin() + static_cast<std::ptrdiff_t>(place), outputs.begin(), outputs.end());
-  } else if (!outputs.empty()) {
-    const auto at = first_after(into, outputs.front()->low);
-    assert(at == into.end() || (*at)->low >= outputs.back()->high);
-    into.insert(into.begin() + (at - into.begin()), outputs.begin(), outputs.end());
-  }
+  for (const File& output : outputs) output->level = output_level;
+  if (!placed && !outputs.empty()) insert(levels_[output_level], output_level, outputs, place_in_l0);
   if (options_.level_compaction_dynamic_level_bytes) set_targets();
+}
+
+void Tree::begin_compaction(const Files& files) {
+  for (const File& file : files) {
+    assert(!file->in_compaction);
+    file->in_compaction = true;
+    busy_bytes_[file->level] += file->bytes;
+    ++busy_files_[file->level];
+  }
+}
+
+void Tree::end_compaction(const Files& files) {
+  for (const File& file : files) {
+    assert(file->in_compaction);
+    file->in_compaction = false;
+    busy_bytes_[file->level] -= file->bytes;
+    if (--busy_files_[file->level] == 0) busy_bytes_[file->level] = 0;
+  }
 }
 
 void Tree::end_writing(std::size_t index, KeyRange range) {
@@ -151,13 +212,8 @@ double Tree::target_file_bytes(std::size_t index) const {
 }
 
 double Tree::score(std::size_t index) const {
-  double idle_bytes = 0;
-  std::size_t idle_files = 0;
-  for (const File& file : levels_[index]) {
-    if (file->in_compaction) continue;
-    idle_bytes += file->bytes;
-    ++idle_files;
-  }
+  const double idle_bytes = std::max(0.0, level_bytes_[index] - busy_bytes_[index]);
+  const std::size_t idle_files = levels_[index].size() - busy_files_[index];
   const bool dynamic = options_.level_compaction_dynamic_level_bytes && options_.shape == Shape::leveled;
   if (index > 0) {
     const double target = targets_[index];

@@ -22,6 +22,8 @@ struct SortedFile {
   Entries entries;
   double bytes = 0;
   fs::ExtentList place;  // on the drive
+  // Kept by the tree that it is in:
+  std::size_t level = 0;
   bool in_compaction = false;
 };
 
@@ -51,13 +53,17 @@ class Tree {
   double overlapping_bytes(std::size_t index, KeyRange range) const;
 
   // Adds a file to L0 as the newest.
-  void add_newest(File file) {
-    level_bytes_[0] += file->bytes;
-    levels_[0].insert(levels_[0].begin(), std::move(file));
-  }
+  void add_newest(File file);
   // Removes the inputs and adds the outputs to a level. Outputs to L0 take the place of the newest input.
-  // REQUIRES: all inputs are in the tree; outputs of a level below L0 do not overlap what stays in it
+  // REQUIRES: all inputs are in the tree, and in no compaction; outputs of a level below L0 do not overlap what stays
+  // in it, and are in order without a file that stays between them
   void replace(const Files& inputs, const Files& outputs, std::size_t output_level);
+
+  // A compaction takes these files while it runs: no other one may, and scores leave them out.
+  // REQUIRES: they are in the tree, and in no compaction
+  void begin_compaction(const Files& files);
+  // REQUIRES: begin_compaction() with them
+  void end_compaction(const Files& files);
 
   // What RocksDB's triggers of L0 stall writers by (l0_delay_trigger_count): L0's files, and in a universal tree the
   // other sorted runs too.
@@ -90,7 +96,9 @@ class Tree {
   TreeOptions options_;
   std::vector<Files> levels_;
   std::vector<double> level_bytes_;  // sums over levels_
-  std::vector<double> targets_;      // by level; of L0: not used
+  std::vector<double> busy_bytes_;   // of files in compactions, by level
+  std::vector<std::size_t> busy_files_;
+  std::vector<double> targets_;  // by level; of L0: not used
   std::size_t base_level_ = 1;
   std::vector<std::pair<std::size_t, KeyRange>> written_;  // by running compactions: level and range
 };

@@ -22,6 +22,10 @@ double least_spill_bytes(double chunk_bytes, const LoadSpec& load) {
   return 2 * std::max(chunk_bytes, load.key_bytes + load.value_bytes);
 }
 
+bool has_room_for_rollback(const Tree& tree, const StallState& stall) {
+  return !stall.stopped && !stall.delayed && tree.stall_runs() <= tree.options().level0_file_num_compaction_trigger;
+}
+
 Writer::Writer(const Spec& spec, const KeySpace& keys, DriveFiles& files, Agenda& agenda, Processor& processor,
                Background& background, Figures& figures)
     : spec_(spec),
@@ -65,7 +69,7 @@ bool Writer::diverts() const {
 
 double Writer::rate() const {
   if (finished_) return 0;
-  double rate = 1 / (put_ns() * processor_.slowdown());
+  double rate = 1 / (put_ns() * slowdown_);
   if (diverting_) {
     if (spill_log_.full()) return 0;
   } else {
@@ -98,11 +102,12 @@ void Writer::advance(Nanos now) {
 // Sets the rate, and an agenda item for when something has to be done.
 void Writer::plan(Nanos now) {
   diverting_ = diverts();
-  processor_.leave(load_);
-  processor_.enter();
+  processor_.leave(now, load_);
+  slowdown_ = processor_.slowdown(1);
   rate_ = rate();
-  load_ = std::min(1.0, rate_ * put_ns() * processor_.slowdown());
-  processor_.leave(1 - load_);
+  load_ = std::min(1.0, rate_ * put_ns() * slowdown_);
+  processor_.enter(now, load_);
+  seen_changes_ = processor_.changes();
   count_wait(now);
   ++plan_;
   if (rate_ <= 0) return;
@@ -224,6 +229,14 @@ bool Writer::timer(Nanos now, std::uint64_t id) {
   return changed;
 }
 
+void Writer::follow_processor(Nanos now) {
+  if (processor_.changes() == seen_changes_) return;
+  seen_changes_ = processor_.changes();
+  if (finished_ || rate_ <= 0 || processor_.slowdown(1 - load_) == slowdown_) return;
+  advance(now);
+  plan(now);
+}
+
 void Writer::written(Nanos now, Owner owner) {
   (owner == kSpillOwner ? spill_log_ : log_).free.push_back(owner);
   if (finished_) return;
@@ -234,9 +247,7 @@ void Writer::written(Nanos now, Owner owner) {
 
 void Writer::roll_back(Nanos now, const StallState& stall, bool all) {
   if (background_.rolling_back() || !has_spilled()) return;
-  const std::size_t l0 = background_.tree().level(0).size();
-  const bool has_room = !stall.stopped && !stall.delayed && l0 <= spec_.tree.level0_file_num_compaction_trigger;
-  if (!all && !has_room) return;
+  if (!all && !has_room_for_rollback(background_.tree(), stall)) return;
   if (generations_.empty()) {
     if (spill_log_.free.empty() || (diverting_ && !finished_)) return;
     drive_is_full_ = drive_is_full_ || !end_generation(now);

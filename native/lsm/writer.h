@@ -9,6 +9,7 @@
 #include "lsm/agenda.h"
 #include "lsm/background.h"
 #include "lsm/drive_files.h"
+#include "lsm/processor.h"
 #include "lsm/stall.h"
 
 namespace spillway::lsm {
@@ -19,6 +20,10 @@ inline constexpr double kLogChunkBytes = 1.0 * 1048576;  // of a log, written ba
 double spill_chunk_bytes(const SpillPolicy& spill, std::uint32_t grain);
 // A smaller spill store would never take a write: one chunk gathers while another one is written, and a pair must fit.
 double least_spill_bytes(double chunk_bytes, const LoadSpec& load);
+
+// Whether RocksDB takes what was spilled without a stall: writers run freely, and sorted runs, of which one more comes,
+// are no more than those from which on it compacts. In a universal tree those are in every level.
+bool has_room_for_rollback(const Tree& tree, const StallState& stall);
 
 class Writer {
  public:
@@ -32,6 +37,8 @@ class Writer {
   bool timer(Nanos now, std::uint64_t id);
   // The log's (or the spill store's) request is complete.
   void written(Nanos now, Owner owner);
+  // Others may have begun or ceased to compute beside it.
+  void follow_processor(Nanos now);
   // Brings back what was spilled, if RocksDB has room, or in any case if `all`.
   void roll_back(Nanos now, const StallState& stall, bool all);
 
@@ -93,7 +100,9 @@ class Writer {
   Generation open_;              // the generation that is written
   std::deque<Generation> generations_;
   double rate_ = 0;
-  double load_ = 0;  // of the processor
+  double load_ = 0;      // of the processor
+  double slowdown_ = 1;  // by the processor, in rate_
+  std::uint64_t seen_changes_ = 0;
   bool diverting_ = false;
   Nanos since_ = 0;
   std::uint64_t plan_ = 0;  // id of the valid agenda item

@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "lsm/agenda.h"
 #include "lsm/grain.h"
 #include "lsm/simulation.h"
 #include "lsm/stall.h"
@@ -97,16 +96,6 @@ TEST(LsmSimulation, AMemtableIsFullBeforeItsBufferIs) {
   EXPECT_NEAR(memtable_puts(spec) * entry_bytes(spec).memtable, (1 - 1.0 / 32) * spec.tree.write_buffer_size, 1);
   spec.tree.write_buffer_size = 64 << 20;  // blocks of 1 MiB
   EXPECT_NEAR(memtable_puts(spec) * entry_bytes(spec).memtable, 63.75 * 1048576, 1);
-}
-
-TEST(LsmProcessor, ThreadsThatWaitAreAPartOfTheLoad) {
-  Processor processor(1);
-  processor.enter();
-  EXPECT_EQ(processor.slowdown(), 1);
-  processor.enter(0.5);
-  EXPECT_EQ(processor.slowdown(), 1.5);
-  processor.leave();
-  EXPECT_EQ(processor.slowdown(), 1);
 }
 
 TEST(LsmSimulation, TheSameSeedGivesTheSameFigures) {

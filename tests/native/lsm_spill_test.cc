@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 
+#include "lsm/writer.h"
 #include "lsm_simulations.h"
 
 namespace spillway::lsm {
@@ -20,6 +22,29 @@ TEST(LsmSimulation, ASpillStoreTakesTheWritesOfStalls) {
   // All of it came back.
   EXPECT_GT(with.rollback_bytes_written, 0);
   EXPECT_NEAR(with.operations, spec.load.operations, 1);
+}
+
+// What comes back is one more sorted run. A universal tree has those in every level.
+TEST(LsmSpill, ComesBackWhereSortedRunsAreFew) {
+  TreeOptions options;
+  options.level0_file_num_compaction_trigger = 4;
+  const auto made = [] { return std::make_shared<SortedFile>(); };
+  for (const Shape shape : {Shape::leveled, Shape::universal}) {
+    options.shape = shape;
+    Tree tree(options);
+    tree.replace({}, {made()}, 5);
+    tree.replace({}, {made()}, 6);
+    for (std::size_t l0 = 0; l0 < 8; ++l0) {
+      const std::size_t runs = shape == Shape::universal ? l0 + 2 : l0;
+      EXPECT_EQ(has_room_for_rollback(tree, {}), runs <= 4) << l0;
+      StallState delayed;
+      delayed.delayed = true;
+      StallState stopped;
+      stopped.stopped = true;
+      EXPECT_FALSE(has_room_for_rollback(tree, delayed) || has_room_for_rollback(tree, stopped));
+      tree.add_newest(made());
+    }
+  }
 }
 
 // However the load ends: while writes are diverted, between two generations, with a log write in flight.

@@ -1,36 +1,16 @@
-// The tree's bookkeeping, the choice of compactions, and what merges hold.
+// The tree's bookkeeping, the keys of a load, and what merges hold.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <vector>
 
 #include "lsm/merge.h"
-#include "lsm/picker.h"
 #include "lsm/tree.h"
+#include "lsm_trees.h"
 
 namespace spillway::lsm {
 namespace {
-
-constexpr double kEntry = 100;
-
-File file(double low, double high, double entries) {
-  auto made = std::make_shared<SortedFile>();
-  made->low = low;
-  made->high = high;
-  made->entries = {entries};
-  made->bytes = entries * kEntry;
-  return made;
-}
-
-TreeOptions small_options() {
-  TreeOptions options;
-  options.write_buffer_size = options.target_file_size_base = 100 * kEntry;
-  options.max_bytes_for_level_base = 1000 * kEntry;
-  options.levels = 4;
-  return options;
-}
 
 LoadSpec load_of(KeyOrder order, double keys) {
   LoadSpec load;
@@ -39,8 +19,6 @@ LoadSpec load_of(KeyOrder order, double keys) {
   load.operations = keys;
   return load;
 }
-
-void put_in_level(Tree& tree, std::size_t level, const Files& files) { tree.replace({}, files, level); }
 
 double entries_of(const Files& files) {
   double sum = 0;
@@ -237,151 +215,8 @@ TEST(LsmTree, PendingBytesAreZeroWithinTheTargets) {
   put_in_level(tree, 1, {file(0, 1, 900)});
   EXPECT_EQ(tree.pending_compaction_bytes(), 0);
   put_in_level(tree, 2, {file(0, 1, 5000)});
-  tree.replace(tree.level(1), {file(0, 1, 1200)}, 1);
+  tree.replace(Files(tree.level(1)), {file(0, 1, 1200)}, 1);
   EXPECT_NEAR(tree.pending_compaction_bytes(), 200 * kEntry * (5000.0 / 1200 + 1), 1);
-}
-
-TEST(LsmPicker, TakesAllOfL0ThatOverlaps) {
-  Tree tree(small_options());
-  for (int i = 0; i < 4; ++i) tree.add_newest(file(0, 1, 100));
-  put_in_level(tree, 1, {file(0, 0.5, 100), file(0.5, 1, 100)});
-  const auto compaction = pick_compaction(tree);
-  ASSERT_TRUE(compaction);
-  EXPECT_EQ(compaction->inputs.size(), 4U);
-  EXPECT_EQ(compaction->lower.size(), 2U);
-  EXPECT_EQ(compaction->output_level, 1U);
-}
-
-TEST(LsmPicker, ChoosesTheFileWithTheLeastOverlap) {
-  Tree tree(small_options());
-  put_in_level(tree, 1, {file(0, 0.3, 500), file(0.3, 0.6, 500), file(0.6, 1, 500)});
-  put_in_level(tree, 2, {file(0, 0.2, 900), file(0.2, 0.35, 900), file(0.35, 0.5, 100), file(0.65, 1, 900)});
-  const auto compaction = pick_compaction(tree);
-  ASSERT_TRUE(compaction);
-  EXPECT_EQ(compaction->inputs.front()->low, 0.6);
-  TreeOptions by_size = small_options();
-  by_size.compaction_pri = CompactionPri::by_compensated_size;
-  Tree other(by_size);
-  put_in_level(other, 1, {file(0, 0.3, 500), file(0.3, 0.6, 900), file(0.6, 1, 500)});
-  put_in_level(other, 2, {file(0, 0.3, 900), file(0.3, 0.6, 900), file(0.6, 1, 900)});
-  EXPECT_EQ(pick_compaction(other)->inputs.front()->low, 0.3);
-}
-
-TEST(LsmPicker, MovesWhatOverlapsNothing) {
-  Tree tree(small_options());
-  for (int i = 0; i < 4; ++i) tree.add_newest(file(0.1 * i, 0.1 * (i + 1), 100));
-  const auto compaction = pick_compaction(tree);
-  ASSERT_TRUE(compaction);
-  EXPECT_TRUE(compaction->trivial_move);
-  EXPECT_EQ(compaction->inputs.front()->low, 0);  // the oldest
-}
-
-// As RocksDB's kMaxMultiTrivialMove.
-TEST(LsmPicker, MovesAtMostFourNeighboursTogether) {
-  const auto moved = [](const Files& below) {
-    Tree tree(small_options());
-    Files level;
-    for (int i = 0; i < 8; ++i) level.push_back(file(i / 8.0, (i + 1) / 8.0, 150));
-    put_in_level(tree, 1, level);
-    put_in_level(tree, 2, below);
-    const auto compaction = pick_compaction(tree);
-    return compaction && compaction->trivial_move ? compaction->inputs.size() : 0;
-  };
-  EXPECT_EQ(moved({}), 4U);
-  EXPECT_EQ(moved({file(0.3, 1, 100)}), 2U);  // those that overlap nothing
-}
-
-// RocksDB ignores max_compaction_bytes for inputs that add nothing of the output level.
-TEST(LsmPicker, TakesMoreInputsWhereTheyAddNone) {
-  Tree tree(small_options());
-  put_in_level(tree, 1, {file(0, 0.3, 500), file(0.3, 0.6, 900), file(0.6, 1, 500)});
-  put_in_level(tree, 2, {file(0, 1, 9000)});
-  const auto compaction = pick_compaction(tree);
-  ASSERT_TRUE(compaction);
-  EXPECT_EQ(compaction->inputs.size(), 3U);
-  EXPECT_EQ(compaction->lower.size(), 1U);
-}
-
-// Where no file of the output level lies, two compactions could write into the same range.
-TEST(LsmPicker, WritesNothingIntoARangeThatIsBeingWritten) {
-  Tree tree(small_options());
-  put_in_level(tree, 1, {file(0.2, 0.8, 2000)});
-  EXPECT_TRUE(pick_compaction(tree));
-  tree.begin_writing(2, {0.7, 0.9});
-  EXPECT_FALSE(pick_compaction(tree));
-  tree.begin_writing(3, {0, 1});  // of another level
-  tree.end_writing(2, {0.7, 0.9});
-  EXPECT_TRUE(pick_compaction(tree));
-  tree.begin_writing(2, {0.8, 0.9});  // it begins where the file ends
-  EXPECT_TRUE(pick_compaction(tree));
-}
-
-// Nothing is in two compactions at once, and no range of a level is written by two, whatever runs.
-TEST(LsmPicker, NeverTakesAFileTwice) {
-  ssd::Random random(3);
-  for (int round = 0; round < 200; ++round) {
-    Tree tree(small_options());
-    for (std::uint64_t i = random.below(30); i > 0; --i) tree.add_newest(file(0, 1, 100));
-    for (std::size_t l = 1; l < 4; ++l) {
-      Files files;
-      const auto count = static_cast<double>(random.below(12) + 1);
-      for (double i = 0; i < count; ++i) {
-        files.push_back(file(i / count, (i + 1) / count, 100 + static_cast<double>(random.below(20'000))));
-      }
-      put_in_level(tree, l, files);
-    }
-    for (int running = 0; running < 20; ++running) {
-      const auto compaction = pick_compaction(tree);
-      if (!compaction) break;
-      for (const File& one : compaction->all()) {
-        ASSERT_FALSE(one->in_compaction);
-        one->in_compaction = true;
-      }
-      if (compaction->output_level == 0) continue;
-      const KeyRange range = range_of(compaction->all());
-      ASSERT_FALSE(tree.is_being_written(compaction->output_level, range));
-      tree.begin_writing(compaction->output_level, range);
-    }
-  }
-}
-
-TEST(LsmPicker, MergesNewL0FilesWhileTheBaseLevelIsBusy) {
-  Tree tree(small_options());
-  const File busy = file(0, 1, 2000);
-  busy->in_compaction = true;
-  put_in_level(tree, 1, {busy});
-  for (int i = 0; i < 8; ++i) tree.add_newest(file(0, 1, 100));
-  const auto compaction = pick_compaction(tree);
-  ASSERT_TRUE(compaction);
-  EXPECT_EQ(compaction->output_level, 0U);
-  EXPECT_GE(compaction->inputs.size(), 4U);
-}
-
-TEST(LsmPicker, UniversalMergesWholeRunsInTheOrderOfTheirAge) {
-  TreeOptions options = small_options();
-  options.shape = Shape::universal;
-  Tree tree(options);
-  put_in_level(tree, 3, {file(0, 0.5, 5000), file(0.5, 1, 5000)});
-  for (int i = 0; i < 4; ++i) tree.add_newest(file(0, 1, 100));
-  const auto compaction = pick_compaction(tree);
-  ASSERT_TRUE(compaction);
-  EXPECT_EQ(compaction->inputs.size(), 4U);  // the large run stays
-  EXPECT_EQ(compaction->output_level, 2U);
-}
-
-// RocksDB's score of a universal tree counts its idle runs: what running compactions take is no reason for another one.
-TEST(LsmPicker, UniversalWaitsForEnoughIdleRuns) {
-  TreeOptions options = small_options();
-  options.shape = Shape::universal;
-  for (std::size_t idle = 0; idle < 8; ++idle) {
-    Tree tree(options);
-    for (int i = 0; i < 4; ++i) {
-      tree.add_newest(file(0, 1, 100));
-      tree.level(0).front()->in_compaction = true;
-    }
-    for (std::size_t i = 0; i < idle; ++i) tree.add_newest(file(0, 1, 100));
-    EXPECT_EQ(pick_compaction(tree).has_value(), idle >= options.level0_file_num_compaction_trigger) << idle;
-  }
 }
 
 TEST(LsmTree, OfAUniversalTreeEverySortedRunStalls) {
@@ -393,6 +228,37 @@ TEST(LsmTree, OfAUniversalTreeEverySortedRunStalls) {
     put_in_level(tree, 2, {file(0, 0.5, 100), file(0.5, 1, 100)});
     put_in_level(tree, 3, {file(0, 1, 100)});
     EXPECT_EQ(tree.stall_runs(), shape == Shape::universal ? 5U : 3U);
+  }
+}
+
+// What a level holds, and what its score counts, whatever compactions begin and end in it.
+TEST(LsmTree, CountsWhatIsIdleInEachLevel) {
+  ssd::Random random(5);
+  Tree tree(small_options());
+  put_in_level(tree, 1, {file(0, 0.25, 300), file(0.25, 0.5, 500), file(0.5, 0.75, 100), file(0.75, 1, 900)});
+  put_in_level(tree, 2, {file(0, 0.5, 1000), file(0.5, 1, 3000)});
+  std::vector<Files> running;
+  for (int step = 0; step < 300; ++step) {
+    const std::size_t level = 1 + random.below(2);
+    const auto at = static_cast<std::ptrdiff_t>(random.below(tree.level(level).size()));
+    const File chosen = tree.level(level)[static_cast<std::size_t>(at)];
+    if (!chosen->in_compaction) {
+      running.push_back({chosen});
+      tree.begin_compaction(running.back());
+    } else {
+      const auto own = std::find_if(running.begin(), running.end(), [&](const Files& one) { return one[0] == chosen; });
+      tree.end_compaction(*own);
+      const double middle = (chosen->low + chosen->high) / 2;
+      const auto entries = static_cast<double>(random.below(900) + 1);
+      tree.replace(*own, {file(chosen->low, middle, entries), file(middle, chosen->high, 10)}, level);
+      running.erase(own);
+    }
+    for (std::size_t l = 1; l < 3; ++l) {
+      double idle = 0;
+      for (const File& one : tree.level(l)) idle += one->in_compaction ? 0 : one->bytes;
+      ASSERT_NEAR(tree.score(l), idle / tree.target_bytes(l), 1e-9) << step << ' ' << l;
+      ASSERT_NEAR(tree.bytes(l), bytes_of(tree.level(l)), 1e-6);
+    }
   }
 }
 
