@@ -4,8 +4,9 @@
     .venv/bin/python scripts/lsm_check.py runs/lsm-check [--host host.json] [KEY=VALUE …]
 
 KEY=VALUE: keys of the simulator's request, such as host.put_ns=9000. Prints CSV: throughput and share of time in stalls
-while filling, wa_app to the end, the bytes of each level in the mean over the second half of the puts and after all of
-them, measured and simulated; then, as comments, how many arms are within the bounds that docs/LSM.md names.
+while filling, wa_app to the end, the bytes of each level in the mean over the second half of the puts, measured and
+simulated; then, as comments, how many arms are within the bounds that docs/LSM.md names. Beside the means are the bytes
+after all puts, which count for nothing: which of a small level's files has just been compacted is chance.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from spillway.rundir.directory import read_samples
 Pair = tuple[float, float]  # measured and simulated
 Course = list[tuple[float, list[float]]]
 SAMPLES = 300  # of a simulation
-LEAST_LEVEL_SHARE = 0.02  # of the tree's bytes: a smaller level is some files more or less
+FEW_FILES = 4  # a level of no more files than these is some files more or less: it is not compared
 BOUNDS = {"ops_s": 0.2, "wa_app": 0.1, "level bytes": 0.15}  # relative
 STALL_BOUND = 0.2  # relative
 LEAST_STALL_SHARE = 0.05  # of the time: a smaller share is held against this one
@@ -99,35 +100,41 @@ def simulated_course(samples: list[dict[str, Any]]) -> Course:
     ]
 
 
-def worst_level(measured: list[float], simulated: list[float]) -> float | None:
-    """The relative error of the level that is furthest off, of those that hold a share of the tree."""
-    most = max(len(measured), len(simulated))
-    pairs = zip(measured + [0.0] * (most - len(measured)), simulated + [0.0] * (most - len(simulated)), strict=True)
-    total = sum(measured)
-    errors = [
-        abs(other - one) / max(one, LEAST_LEVEL_SHARE * total)
-        for one, other in pairs
-        if total and max(one, other) >= LEAST_LEVEL_SHARE * total
-    ]
-    return max(errors, default=None)
+def file_bytes(asked: dict[str, Any]) -> list[float]:
+    """Bytes of a file of L0, and of one of any other level."""
+    tree = asked["tree"]
+    return [float(tree["write_buffer_size"]), float(tree["target_file_size_base"])]
+
+
+def level_errors(measured: list[float], simulated: list[float], files: list[float]) -> dict[int, float]:
+    """The relative errors of those levels that hold more than FEW_FILES files on one side or the other. Where it is the
+    simulator's alone, its level is held against so many files. ``files``: as of `file_bytes`."""
+    errors = {}
+    for level in range(max(len(measured), len(simulated))) if measured and simulated else ():
+        one, other = (side[level] if level < len(side) else 0.0 for side in (measured, simulated))
+        few = FEW_FILES * files[min(level, 1)]
+        if max(one, other) > few:
+            errors[level] = abs(other - one) / max(one, few)
+    return errors
 
 
 def compare(
-    found: dict[str, Any], statistics: dict[str, int], result: dict[str, Any], courses: tuple[Course, Course] = ([], [])
+    found: dict[str, Any],
+    statistics: dict[str, int],
+    result: dict[str, Any],
+    courses: tuple[Course, Course],
+    files: list[float],
 ) -> dict[str, Any]:
     """What is printed of one arm."""
     means = mean_levels(courses[0]), mean_levels(courses[1])
     derived = ratios(result)
-    levels = level_bytes(statistics)
-    simulated = [float(level["bytes"]) for level in result["levels"]]
     return {
         "ops_s": (found["throughput_ops_s"], result["ops_s"]),
         "stall_share": (found["stalls"]["seconds"] / found["duration_s"], derived.stall_share or 0.0),
         "wa_app": (found["bill"]["wa_app"], derived.wa_app or 0.0),
-        "worst_mean_level_error": worst_level(*means),
+        "level_errors": level_errors(*means, files),
         "mean_levels": means,
-        "worst_level_error": worst_level(levels, simulated),
-        "levels": (levels, simulated),
+        "end_levels": (level_bytes(statistics), [float(level["bytes"]) for level in result["levels"]]),
     }
 
 
@@ -146,9 +153,11 @@ def within(rows: list[dict[str, Any]]) -> list[str]:
     stalls = [abs(other - one) <= STALL_BOUND * max(one, LEAST_STALL_SHARE) for one, other in shares]
     lines.append(count(f"stall_share within {STALL_BOUND:.0%}", stalls))
     bound = BOUNDS["level bytes"]
-    for name, what in (("worst_mean_level_error", "mean bytes of every level"), ("worst_level_error", "at the end")):
-        errors = [row[name] for row in rows if row[name] is not None]
-        lines.append(count(f"{what} within {bound:.0%}", [error <= bound for error in errors]))
+    compared = [errors for row in rows if (errors := row["level_errors"])]
+    lines.append(count(f"mean bytes of every level within {bound:.0%}", [max(e.values()) <= bound for e in compared]))
+    for level in sorted({level for errors in compared for level in errors}):
+        fits = [errors[level] <= bound for errors in compared if level in errors]
+        lines.append(count(f"mean bytes of L{level} within {bound:.0%}", fits))
     return lines
 
 
@@ -169,8 +178,8 @@ def main() -> int:
     names = ("ops_s", "stall_share", "wa_app")
     table = csv.writer(sys.stdout, lineterminator="\n")
     columns = [f"{kind}_{name}" for name in names for kind in ("measured", "simulated")]
-    of_levels = ("worst_{}_error", "measured_{}s_mb", "simulated_{}s_mb")
-    columns += [each.format(name) for name in ("mean_level", "level") for each in of_levels]
+    columns += ["level_errors"]
+    columns += [f"{kind}_{name}_mb" for name in ("mean_levels", "end_levels") for kind in ("measured", "simulated")]
     table.writerow(["arm", *columns])
     rows = []
     for arm in load_plan(given.directory / "plan.toml").arms:
@@ -183,11 +192,10 @@ def main() -> int:
             raise Interrupted
         samples = [event for event in events if event["event"] == "lsm-sample"]
         courses = measured_course(given.directory / found["directory"]), simulated_course(samples)
-        row = compare(found, result["engine_statistics"], simulated, courses)
+        row = compare(found, result["engine_statistics"], simulated, courses, file_bytes(asked))
         figures = [f"{value:.4g}" for name in names for value in row[name]]
-        for name in ("mean_level", "level"):
-            error = row[f"worst_{name}_error"]
-            figures += ["" if error is None else f"{error:.2f}", *(_megabytes(levels) for levels in row[f"{name}s"])]
+        figures.append(" ".join(f"L{level}:{error:.2f}" for level, error in row["level_errors"].items()))
+        figures += [_megabytes(levels) for name in ("mean_levels", "end_levels") for levels in row[name]]
         table.writerow([arm.name, *figures])
         sys.stdout.flush()
         rows.append(row)

@@ -30,35 +30,41 @@ def test_means_of_levels_are_of_the_second_half_of_the_puts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("measured", "simulated", "error"),
+    ("measured", "simulated", "errors"),
     [
-        ([0, 100, 1000], [0, 100, 1000], 0),
-        ([0, 100, 1000], [0, 80, 1020], 0.2),
-        ([0, 100, 1000], [50, 100, 1000], 50 / 22),  # a level that should be empty is held against the least share
-        ([0, 100, 1000], [0, 100], 1),  # a level is missing
-        ([0, 5, 1000], [0, 10, 1000], 0),  # both are too small to count
-        ([], [1, 2], None),
+        ([0, 50, 500], [0, 50, 500], {1: 0, 2: 0}),
+        ([0, 50, 500], [0, 40, 510], {1: 0.2, 2: 0.02}),
+        ([0, 4, 500], [0, 0, 500], {2: 0}),  # some files: not compared
+        ([0, 5, 500], [0, 4, 500], {1: 0.2, 2: 0}),
+        ([0, 0, 500], [0, 8, 500], {1: 2, 2: 0}),  # a level that should hold none is held against some files
+        ([9, 50], [8, 50], {1: 0}),  # files of L0 are memtables
+        ([13, 50], [26, 50], {0: 1, 1: 0}),
+        ([0, 50, 500], [0, 50], {1: 0, 2: 1}),  # a level is missing
+        ([0, 50], [0, 50, 6], {1: 0, 2: 1.5}),
+        ([], [1, 2], {}),  # of an older run
     ],
 )
-def test_the_level_that_is_furthest_off_counts(
-    measured: list[float], simulated: list[float], error: float | None
+def test_levels_of_more_than_some_files_are_compared(
+    measured: list[float], simulated: list[float], errors: dict[int, float]
 ) -> None:
-    assert CHECK["worst_level"](measured, simulated) == (error if error is None else pytest.approx(error, abs=0.01))
+    assert CHECK["FEW_FILES"] == 4
+    assert CHECK["level_errors"](measured, simulated, [3.0, 1.0]) == pytest.approx(errors)
+
+
+def test_files_are_as_large_as_the_arm_says() -> None:
+    tree = {"write_buffer_size": 4096, "target_file_size_base": 1024, "fanout": 4}
+    assert CHECK["file_bytes"]({"tree": tree}) == [4096, 1024]
 
 
 def test_arms_within_the_bounds_are_counted() -> None:
-    def row(ops: float, stalled: float, written: float, level: float | None) -> dict[str, Any]:
-        return {
-            "ops_s": (100.0, ops),
-            "stall_share": (0.5, stalled),
-            "wa_app": (5.0, written),
-            "worst_mean_level_error": level,
-            "worst_level_error": None,
-        }
+    def row(ops: float, stalled: float, written: float, levels: dict[int, float]) -> dict[str, Any]:
+        return {"ops_s": (100.0, ops), "stall_share": (0.5, stalled), "wa_app": (5.0, written), "level_errors": levels}
 
-    rows = [row(119, 0.59, 5.4, 0.14), row(79, 0.2, 4.4, 0.2), row(81, 0.5, 5.6, None)]
-    assert [line.rsplit(": ", 1)[1] for line in CHECK["within"](rows)] == [
-        *("2 of 3", "1 of 3", "2 of 3", "1 of 2", "0 of 0"),
+    rows = [row(119, 0.59, 5.4, {1: 0.14, 2: 0.1}), row(79, 0.2, 4.4, {2: 0.1, 3: 0.2}), row(81, 0.5, 5.6, {})]
+    assert [line.removeprefix("# ") for line in CHECK["within"](rows)] == [
+        *("ops_s within 20%: 2 of 3", "wa_app within 10%: 1 of 3", "stall_share within 20%: 2 of 3"),
+        *("mean bytes of every level within 15%: 1 of 2", "mean bytes of L1 within 15%: 1 of 1"),
+        *("mean bytes of L2 within 15%: 2 of 2", "mean bytes of L3 within 15%: 0 of 1"),
     ]
-    stalls = [row(100, share, 5, None) | {"stall_share": (0.0, share)} for share in (0.0, 0.009, 0.02)]
+    stalls = [row(100, share, 5, {}) | {"stall_share": (0.0, share)} for share in (0.0, 0.009, 0.02)]
     assert CHECK["within"](stalls)[2].endswith("2 of 3")  # where nothing stalls, an absolute bound
