@@ -132,7 +132,8 @@ def simulate_lsm(
     its state as of ``simulate_drive`` (``preset``, ``capacity``, ``settings``, ``initial``, ``fill``), the processor's
     part (``put_ns``, ``cores``) and a spill store (``spill_capacity``). ``queries`` are tables with ``workload``,
     ``threads`` and ``operations``; ``grain`` is how coarse the tree is, 0 chosen. Sizes may have units. Without
-    ``initial`` or ``fill`` the drive begins without data.
+    ``initial`` or ``fill`` the drive begins without data. With ``sample_interval_s``, of the load's time and at least
+    0.001, the result has ``samples``: a table for each interval, such as ``pandas.DataFrame`` takes.
 
     Raises SpillwayError for a keyword or a value that is refused, Interrupted where it was ended early.
     """
@@ -172,7 +173,7 @@ def grid(function: Callable[..., Mapping[str, Any]], **keywords: Any) -> "pd.Dat
         grid(simulate_drive, preset="quickstart", capacity="1GiB", iodepth=[1, 4, 16], workload=["randread"])
 
     A call that failed under way, such as on a drive that is full, is a row with the reason in ``failure`` and no
-    figures. Raises SpillwayError for a call that is refused.
+    figures. ``samples`` of a call are rows of their own and not in it. Raises SpillwayError for a call that is refused.
     """
     axes = {name: list(value) for name, value in keywords.items() if _is_axis(value)}
     same = {name: value for name, value in keywords.items() if name not in axes}
@@ -192,7 +193,8 @@ def _is_axis(value: Any) -> bool:
 
 def _result(function: Callable[..., Mapping[str, Any]], keywords: Document) -> Document:
     try:
-        found = flattened(function(**keywords))
+        result = function(**keywords)
     except RunFailed as error:
         return {"failure": str(error)}
+    found = flattened({name: value for name, value in result.items() if name != "samples"})
     return {name: value for name, value in found.items() if name not in keywords}

@@ -9,7 +9,7 @@ from spillway.lsm.host_costs import (
     read_host,
     read_host_costs,
 )
-from spillway.lsm.simulate import DISTRIBUTIONS, SHAPES, Ratios, lsm_request, ratios, simulate
+from spillway.lsm.simulate import DISTRIBUTIONS, SHAPES, Ratios, lsm_request, ratios, sample_row, simulate
 
 __all__ = [
     "DEFAULT_COSTS",
@@ -24,5 +24,6 @@ __all__ = [
     "ratios",
     "read_host",
     "read_host_costs",
+    "sample_row",
     "simulate",
 ]

@@ -70,8 +70,23 @@ def ratios(result: Mapping[str, Any]) -> Ratios:
 
 def simulate(request: Mapping[str, Any], on_event: Callable[[Document], None] | None = None) -> Document:
     """Runs the simulator. ``request`` is of contract/lsm-simulate.request.schema.json; so is the result of the
-    contract's. Raises SpillwayError with the simulator's sentence."""
-    return run_native("lsm-simulate", dict(request), on_event)
+    contract's. Samples, if the request asks for them, are events; without ``on_event`` the result has them as
+    ``samples``, a list of `sample_row`. Raises SpillwayError with the simulator's sentence."""
+    samples: list[Document] = []
+
+    def collect(event: Document) -> None:
+        if event["event"] == "lsm-sample":
+            samples.append(sample_row(event))
+
+    result = run_native("lsm-simulate", dict(request), on_event or collect)
+    asked = on_event is None and request.get("sample_interval_s")
+    return result | {"samples": samples} if asked else result
+
+
+def sample_row(event: Mapping[str, Any]) -> Document:
+    """A sample's figures by the names of columns: ``t_s``, ``operations``, ``l0_files``, ``level0_bytes``, …"""
+    levels = {f"level{level}_bytes": size for level, size in enumerate(event["level_bytes"])}
+    return {key: value for key, value in event.items() if key not in ("event", "level_bytes")} | levels
 
 
 def lsm_request(

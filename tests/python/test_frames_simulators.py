@@ -1,5 +1,6 @@
 """The simulators as functions, tables of many calls, profiles as frames, and charts as a notebook shows them."""
 
+import csv
 import itertools
 import json
 import math
@@ -183,6 +184,27 @@ def test_another_fanout_writes_otherwise_and_the_same_keywords_the_same(real_nat
     assert (frame.wa_app > 2).all()
     with pytest.raises(SpillwayError, match="fanout is 0"):
         spillway.simulate_lsm(fanout=0)
+
+
+@pytest.mark.native
+def test_samples_that_are_asked_for_are_in_the_result(real_native: Path, tmp_path: Path, invoke: Invoke) -> None:
+    load: dict[str, Any] = {"num": 200_000, "value_bytes": 400, "preset": "quickstart", "capacity": "1GiB"}
+    result = spillway.simulate_lsm(sample_interval_s=0.05, **load)
+    course = tmp_path / "course.csv"
+    words = "--preset quickstart --capacity 1GiB --num 200000 --value 400 --interval 0.05"
+    assert invoke("lsm", "simulate", *words.split(), "--samples", course).code == 0
+    rows = list(csv.DictReader(course.open(newline="")))
+    assert len(result["samples"]) == len(rows) > 5
+    assert [[str(value) for value in row.values()] for row in result["samples"]] == [list(row.values()) for row in rows]
+    assert list(result["samples"][0]) == list(rows[0])
+    finer = spillway.simulate_lsm(sample_interval_s=0.01, **load)
+    assert len(finer["samples"]) > 3 * len(rows)
+    assert finer["wa_app"] == result["wa_app"]
+    assert "samples" not in spillway.simulate_lsm(**load)
+    frame = spillway.grid(spillway.simulate_lsm, sample_interval_s=[0.05, 0.01], **load)
+    assert not any("samples" in column for column in frame.columns)
+    with pytest.raises(SpillwayError, match="sample_interval_s takes 0"):
+        spillway.simulate_lsm(sample_interval_s=0.0001, **load)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from spillway.cli.numbers import FiniteRange
 from spillway.cli.printing import err, figures, latency_words, number, out, plain_table, print_json
 from spillway.cli.progress import progress_bars
 from spillway.errors import Interrupted, SpillwayError
-from spillway.lsm import DISTRIBUTIONS, SHAPES, lsm_request, ratios, read_host_costs, simulate
+from spillway.lsm import DISTRIBUTIONS, SHAPES, lsm_request, ratios, read_host_costs, sample_row, simulate
 from spillway.quantity import human_bytes, parse_share, parse_size
 from spillway.rundir.output import check_output, write_output
 from spillway.ssd.simulate import DriveChoice, drive_request, errors_name_flags
@@ -96,7 +96,7 @@ def lsm_simulate(as_json: bool, samples: Path | None, **options: Any) -> int:
 
         def on_event(event: Document) -> None:
             if event["event"] == "lsm-sample":
-                rows.append(_row(event))
+                rows.append(sample_row(event))
             else:
                 watch("lsm", event)
 
@@ -167,11 +167,6 @@ def _request(options: Document, sampled: bool) -> Document:
         spill__capacity_bytes=options["spill"],
         **(read_host_costs(options["host"]) if options["host"] else {}),
     )
-
-
-def _row(event: Document) -> Document:
-    levels = {f"level{level}_bytes": size for level, size in enumerate(event["level_bytes"])}
-    return {key: value for key, value in event.items() if key not in ("event", "level_bytes")} | levels
 
 
 def _write_samples(path: Path, rows: list[Document]) -> None:
