@@ -7,6 +7,8 @@ checked against the form that is agreed (keys and their types), so that a reques
 import math
 from typing import Any
 
+import spillway.cli.models.lsm  # noqa: F401  # takes the simulator's name now, and not while a stand-in has it
+
 Document = dict[str, Any]
 
 TREE = {
