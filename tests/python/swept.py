@@ -135,10 +135,15 @@ class ScriptedFuture:
         return "a rack caught fire"
 
 
+def shell_wait(go: Path) -> str:
+    """Shell commands that wait until there is a file, two minutes at most: who is left behind ends by itself."""
+    return f"n=0; while [ ! -e {go} ] && [ $n -lt 2400 ]; do n=$((n + 1)); sleep 0.05; done"
+
+
 def let_wait(fake: Fake, go: Path) -> None:
     """Has every run of the fake wait until there is a file ``go``. It is another build from then on."""
     first, rest = fake.path.read_text().split("\n", 1)
-    fake.path.write_text(f"{first}\nwhile [ ! -e {go} ]; do sleep 0.05; done\n{rest}")
+    fake.path.write_text(f"{first}\n{shell_wait(go)}\n{rest}")
 
 
 @dataclass

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Fake, Invoke
-from swept import VIRTUAL, let_wait
+from swept import VIRTUAL, let_wait, shell_wait
 from test_sweep_command import TWO, done, only, processes_of, rows, start, wait_for
 
 from spillway.sweep.where import slurm_parameter
@@ -153,7 +153,7 @@ def test_a_sweep_that_is_killed_and_started_again_runs_no_cell_twice(
     out, go = tmp_path / "out", tmp_path / "go"
     let_wait(fake, go)
     sbatch = slurm.parent / "bin/sbatch"
-    sbatch.write_text(sbatch.read_text().replace('sh "$1"', f'sh -c "while [ ! -e {go} ]; do sleep 0.05; done; sh $1"'))
+    sbatch.write_text(sbatch.read_text().replace('sh "$1"', f'sh -c \'{shell_wait(go)}; sh "$0"\' "$1"'))
     plan_file.write_text(VIRTUAL + TWO)
     first = start(plan_file, out, "--on", where, "--jobs", "2")
     begun = "work/*/submitit/*_submitted.pkl" if where == "slurm" else "work/*/.run.partial-*"
