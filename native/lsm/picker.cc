@@ -55,14 +55,15 @@ Files l0_moves(const Tree& tree) {
   if (!tree.options().trivial_moves || tree.level(base).empty()) return moves;
   const Files& l0 = tree.level(0);
   KeyRange range{l0.back()->low, l0.back()->low};
-  for (auto file = l0.rbegin(); file != l0.rend(); ++file) {
-    const bool below = (*file)->high <= range.low;
-    const bool above = (*file)->low >= range.high;
+  for (std::size_t i = l0.size(); i-- > 0;) {
+    const auto& file = l0[i];
+    const bool below = file->high <= range.low;
+    const bool above = file->low >= range.high;
     if (!below && !above) break;
-    if (below) range.low = (*file)->low;
-    if (above) range.high = (*file)->high;
+    if (below) range.low = file->low;
+    if (above) range.high = file->high;
     if (tree.overlapping_bytes(base, range) > 0) break;
-    moves.push_back(*file);
+    moves.push_back(file);
   }
   std::sort(moves.begin(), moves.end(), [](const File& a, const File& b) { return a->low < b->low; });
   return moves;
@@ -200,7 +201,7 @@ std::vector<Candidate> candidates(const Tree& tree, std::size_t level) {
 
 std::optional<Compaction> pick_from_level(const Tree& tree, std::size_t level) {
   // The first few of many files mostly do: a heap, not a sort.
-  std::priority_queue queue(std::greater<Candidate>(), candidates(tree, level));
+  std::priority_queue queue(std::greater<>(), candidates(tree, level));
   for (; !queue.empty(); queue.pop()) {
     if (auto compaction = complete(tree, {tree.level(level)[queue.top().index]}, level, level + 1)) return compaction;
   }

@@ -77,8 +77,8 @@ Spec flushes_side_by_side(std::uint32_t threads) {
 
 std::vector<double> oldest_first(const Background& background) {
   std::vector<double> entries;
-  const Files& l0 = background.tree().level(0);
-  for (auto file = l0.rbegin(); file != l0.rend(); ++file) entries.push_back(std::round(total((*file)->entries)));
+  for (const auto& file : background.tree().level(0)) entries.push_back(std::round(total(file->entries)));
+  std::ranges::reverse(entries);
   return entries;
 }
 

@@ -147,9 +147,10 @@ TEST(LsmPicker, NeverTakesAFileTwice) {
     for (std::uint64_t i = random.below(30); i > 0; --i) tree.add_newest(file(0, 1, 100));
     for (std::size_t l = 1; l < 4; ++l) {
       Files files;
-      const auto count = static_cast<double>(random.below(12) + 1);
-      for (double i = 0; i < count; ++i) {
-        files.push_back(file(i / count, (i + 1) / count, 100 + static_cast<double>(random.below(20'000))));
+      const std::uint64_t count = random.below(12) + 1;
+      const auto bound = [&](std::uint64_t i) { return static_cast<double>(i) / static_cast<double>(count); };
+      for (std::uint64_t i = 0; i < count; ++i) {
+        files.push_back(file(bound(i), bound(i + 1), 100 + static_cast<double>(random.below(20'000))));
       }
       put_in_level(tree, l, files);
     }

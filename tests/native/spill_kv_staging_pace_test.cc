@@ -20,7 +20,7 @@ struct SimulatedDrive {
   double period_s = 1;
 
   double stored_by(double at) const {
-    const double periods = static_cast<double>(static_cast<long>(at / period_s));
+    const auto periods = static_cast<double>(static_cast<long>(at / period_s));
     const double busy_s = period_s - gap_s;
     return pairs_per_s * (periods * busy_s + std::min(at - periods * period_s, busy_s));
   }
@@ -60,7 +60,8 @@ Waits write(const SimulatedDrive& drive, double pair_s, std::size_t group = 1) {
     }
     sent += static_cast<double>(pairs);
     filled += pairs;
-    for (const double until = now + pair_s * static_cast<double>(pairs); now < until;) pass();
+    const double until = now + pair_s * static_cast<double>(pairs);
+    while (now < until) pass();
   }
   waits.pairs_per_s = sent / kEnd;
   return waits;
