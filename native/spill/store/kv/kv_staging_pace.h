@@ -22,7 +22,7 @@ struct StagingPause {
 
 // Slots that are filled between two pauses, and so the most of a group of writes.
 inline std::size_t staging_step(std::size_t used, std::size_t slots) {
-  const std::size_t divisor = 4 * used < 2 * slots ? 16 : 4 * used < 3 * slots ? 64 : 256;
+  const std::size_t divisor = 2 * used < slots ? 16 : 4 * used < 3 * slots ? 64 : 256;  // Source: decision 0054
   return std::max<std::size_t>(slots / divisor, 1);
 }
 
