@@ -91,6 +91,63 @@ TEST(StagingPace, AWriterWhoIsHardlyFasterThanTheDriveSeldomPauses) {
   EXPECT_EQ(slower.count, 0);
 }
 
+// A thread that hands pairs over when it gets its turn, `turn_s` after the drive had something done, to a drive that
+// stores one each `pair_s`. `produced_s`: a new pair each; 0: there is always one more.
+struct HandedOver {
+  double drive_busy = 0;  // share of the time
+  std::size_t most = 0;   // at the end
+};
+
+HandedOver hand_over(double turn_s, double pair_s, double produced_s = 0) {
+  constexpr double kEnd = 2;
+  std::size_t most = kPairsInFlight;
+  double now = 0;
+  double free_at = 0;  // the drive, of all that it has
+  double busy_s = 0;
+  double handed_over = 0;
+  bool left_over = false;
+  while (now < kEnd) {
+    const auto in_flight = static_cast<std::size_t>(std::max(0.0, std::ceil((free_at - now) / pair_s - 1e-6)));
+    const double there = produced_s > 0 ? std::floor(now / produced_s) - handed_over : 1e9;
+    most = most_in_flight(most, left_over, in_flight);
+    const auto more = static_cast<double>(most - std::min(most, in_flight));
+    const double now_s = std::min(more, there) * pair_s;
+    handed_over += std::min(more, there);
+    left_over = there > more;
+    free_at = std::max(free_at, now) + now_s;
+    busy_s += now_s;
+    // Woken when a command is done, or one more pair is there.
+    now = std::min(free_at > now ? now + kPairsACommand * pair_s : now + produced_s, std::max(free_at, now + 1e-6));
+    now += turn_s;
+  }
+  return {busy_s / kEnd, most};
+}
+
+TEST(PairsInFlight, AThreadThatGetsItsTurnLateKeepsTheDriveBusy) {
+  for (const double turn_s : {0.0, 2e-5, 1e-3}) {
+    const HandedOver one = hand_over(turn_s, 30e-6);
+    EXPECT_GT(one.drive_busy, 0.9) << "turns " << turn_s << " s late";
+  }
+  EXPECT_GT(hand_over(3e-3, 30e-6).drive_busy, 0.55);  // 64 pairs take the drive 1.9 ms
+}
+
+TEST(PairsInFlight, AThreadThatIsOnTimeLetsReadsOvertake) {
+  EXPECT_LE(hand_over(1e-5, 30e-6).most, kPairsInFlight + kPairsACommand);
+  EXPECT_EQ(hand_over(3e-3, 30e-6, 1e-3).most, kPairsInFlight);  // late, but there is little to hand over
+}
+
+TEST(PairsInFlight, AreFewAgainBehindTheOtherWork) {
+  std::size_t most = kPairsInFlight;
+  for (int i = 0; i < 10; ++i) most = most_in_flight(most, true, 0);
+  EXPECT_EQ(most, kMostInFlight);
+  int turns = 0;
+  while (most > kPairsInFlight && turns < 100) {
+    most = most_in_flight(most, true, most - kPairsACommand);
+    ++turns;
+  }
+  EXPECT_LE(turns, static_cast<int>(kMostInFlight / kPairsACommand));
+}
+
 TEST(StagingPace, SmallStagingIsUsedWhole) {
   EXPECT_FALSE(staging_pause(1, 4, 4, 0));
   EXPECT_FALSE(staging_pause(1, 1, 4, 0));

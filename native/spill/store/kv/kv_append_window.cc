@@ -24,6 +24,8 @@ KvAppendWindow::KvAppendWindow(device::KvNamespace& kv_namespace, std::uint32_t 
     : namespace_(kv_namespace), pair_bytes_(pair_bytes), staging_(staging), queue_(kv_namespace.open_queue()) {
   for (std::uint32_t i = 0; i < staging.slots(); ++i) free_slots_.push_back(i);
   thread_ = std::thread([this] { run(); });
+  const MutexLock lock(mutex_);
+  give_way(true);
 }
 
 KvAppendWindow::~KvAppendWindow() {
@@ -101,6 +103,7 @@ Status KvAppendWindow::make_room(std::uint32_t pairs) {
     const AppendWait::Measure measure(wait_);
     opened_ = 0;
     wanted_slots_ = pause->free;
+    give_way(false);
     const auto until = std::chrono::steady_clock::now() + kLongestPause;
     while (!has_room()) {
       const auto left = until - std::chrono::steady_clock::now();
@@ -182,11 +185,17 @@ bool KvAppendWindow::has_ready() const {
   return failure_.ok() && submitted_ < all_pairs().size() && all_pairs()[submitted_]->is_full;
 }
 
-void KvAppendWindow::run() {
-  // A writer with a full pair wakes this thread, and should continue first. If the scheduling class cannot be set,
-  // writers are interrupted at times.
+// A writer with a full pair wakes the thread, and should continue first; but a writer who waits for the thread should
+// not wait for the turns of other processes too. If the scheduling class cannot be set, writers are interrupted at
+// times.
+void KvAppendWindow::give_way(bool to_writers) {
+  if (to_writers == gives_way_) return;
+  gives_way_ = to_writers;
   const sched_param none{};
-  (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
+  (void)pthread_setschedparam(thread_.native_handle(), to_writers ? SCHED_BATCH : SCHED_OTHER, &none);
+}
+
+void KvAppendWindow::run() {
   MutexLock lock(mutex_);
   for (;;) {
     while (!is_stopping_ && !has_ready() && in_flight_ == 0) ready_.wait(mutex_);
@@ -203,9 +212,11 @@ void KvAppendWindow::run() {
 // Hands over what is ready, and waits until something is done.
 void KvAppendWindow::drive() {
   std::vector<KvIo> ios;
+  bool left_over = false;
   {
     const MutexLock lock(mutex_);
     gather(ios);
+    left_over = has_ready() && in_flight_ >= most_in_flight_;
   }
   if (!ios.empty()) {
     if (const auto status = queue_->submit(ios); !status) {
@@ -219,7 +230,9 @@ void KvAppendWindow::drive() {
   {
     const MutexLock lock(mutex_);
     take(std::span(reaped_).first(count));
+    most_in_flight_ = most_in_flight(most_in_flight_, left_over, in_flight_);
     if (free_slots_.size() >= wanted_slots_) wanted_slots_ = 0;
+    if (all_pairs().size() < kPairsInFlight) give_way(true);
     if (wanted_slots_ == 0 || !failure_.ok()) room_.notify_one();
   }
   changed_.notify_all();
@@ -232,7 +245,7 @@ bool KvAppendWindow::is_in_order(std::size_t index) const {
 
 // In order; what is there together goes together, as much as the drive's memtable takes.
 void KvAppendWindow::gather(std::vector<KvIo>& ios) {
-  const std::size_t most = waiting_ > 0 ? all_pairs().size() : kPairsInFlight;
+  const std::size_t most = waiting_ > 0 ? all_pairs().size() : most_in_flight_;
   while (has_ready() && is_in_order(submitted_) && in_flight_ < most) {
     Pair& first = *all_pairs()[submitted_];
     first.command.clear();
@@ -298,7 +311,9 @@ Status KvAppendWindow::wait_for_all() {
       continue;
     }
     mutex_.lock();
-    if (!is_over(last)) changed_.wait(mutex_);
+    if (is_over(last)) break;
+    give_way(false);
+    changed_.wait(mutex_);
   }
   --waiting_;
   return first_ >= last ? Status() : failure_;

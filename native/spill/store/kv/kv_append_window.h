@@ -35,15 +35,11 @@
 #include "spill/store/append_wait.h"
 #include "spill/store/kv/kv_pairs.h"
 #include "spill/store/kv/kv_staging.h"
+#include "spill/store/kv/kv_staging_pace.h"
 #include "spill/store/store.h"
 
 namespace spillway::spill {
 
-// Pairs in one command, and pairs in flight unless a caller waits for all: enough that the drive's core has the next
-// command when it has finished one; few, because the core serves one queue, in which reads wait too. A command of four
-// takes the core of presets/cosmos-plus.toml 10 us and 15 us for each pair: 70 us. Source: guess.
-inline constexpr std::uint32_t kPairsACommand = 4;
-inline constexpr std::uint32_t kPairsInFlight = 2 * kPairsACommand;
 // Slots of staging, 17 MiB: half of it for what comes in while the drive stores nothing (kv_staging_pace.h).
 inline constexpr std::uint32_t kStagedPairs = 1024;
 
@@ -126,6 +122,7 @@ class KvAppendWindow {
   rocksdb::Status empty_window() REQUIRES(mutex_);  // for an append that needs all of it
   bool is_over(std::uint64_t last) const REQUIRES(mutex_);
   void hand_over_again() REQUIRES(mutex_);
+  void give_way(bool to_writers) REQUIRES(mutex_);
   void run();
   bool has_ready() const REQUIRES(mutex_);
   bool is_in_order(std::size_t index) const REQUIRES(mutex_);
@@ -160,8 +157,10 @@ class KvAppendWindow {
   std::uint64_t first_ GUARDED_BY(mutex_) = 0;    // number of the pair at the front: the tag of its command
   std::size_t submitted_ GUARDED_BY(mutex_) = 0;  // of the pairs: handed to the drive
   std::size_t in_flight_ GUARDED_BY(mutex_) = 0;
+  std::size_t most_in_flight_ GUARDED_BY(mutex_) = kPairsInFlight;
   std::size_t waiting_ GUARDED_BY(mutex_) = 0;  // for all
   bool is_stopping_ GUARDED_BY(mutex_) = false;
+  bool gives_way_ GUARDED_BY(mutex_) = false;
 
   mutable SharedMutex pairs_mutex_;  // held alone by readers of a pair, who do not take mutex_
   std::deque<std::unique_ptr<Pair>> pairs_ GUARDED_BY(pairs_mutex_);

@@ -38,4 +38,21 @@ inline std::optional<StagingPause> staging_pause(std::size_t needed, std::size_t
   return StagingPause{.free = free + times * std::min(filled, most)};
 }
 
+// Pairs in one command, and pairs in flight unless a caller waits for all: enough that the drive's core has the next
+// command when it has finished one; few, because the core serves one queue, in which reads wait too. A command of four
+// takes the core of presets/cosmos-plus.toml 10 us and 15 us for each pair: 70 us. Source: guess.
+inline constexpr std::size_t kPairsACommand = 4;
+inline constexpr std::size_t kPairsInFlight = 2 * kPairsACommand;
+// The most where the thread that hands them over gets its turn too late for that, beside other work: then the drive
+// runs dry between two turns, of 3 ms each in Linux. The core takes a ms for them. Source: docs/decisions/0055
+inline constexpr std::size_t kMostInFlight = 16 * kPairsACommand;
+
+// For the next turn. `left_over`: at the last turn there was more to hand over than that many. `in_flight`: of what was
+// handed over, when what is done has been taken.
+inline std::size_t most_in_flight(std::size_t most, bool left_over, std::size_t in_flight) {
+  if (left_over && in_flight == 0) return std::min(2 * most, kMostInFlight);
+  if (!left_over || 2 * in_flight > most) return std::max(most - std::min(most, kPairsACommand), kPairsInFlight);
+  return most;
+}
+
 }  // namespace spillway::spill
