@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <vector>
 
 #include "spill/store/kv/kv_staging_pace.h"
 
@@ -81,6 +82,54 @@ TEST(StagingPace, GroupsOfManyWritersWaitNoLonger) {
   for (const std::size_t group : {4U, 16U, 64U}) {
     const Waits waits = write({.pairs_per_s = 5000, .gap_s = 0.06, .period_s = 0.3}, 1e-4, group);
     EXPECT_LE(waits.longest_s, kPauseS + 1e-3) << group;
+  }
+}
+
+// So many writers, each of whom writes a quarter of a pair again and again; who waits goes into the next group.
+// Returns the longest time that one waited.
+double longest_write_s(const SimulatedDrive& drive, std::size_t writers) {
+  constexpr double kEnd = 5;
+  constexpr double kStep = 20e-6;
+  constexpr double kPairS = 1e-4;
+  std::vector<double> since(writers, 0.0);
+  double now = 0;
+  double sent = 0;
+  double stored = 0;
+  double filled = 0;
+  double longest = 0;
+  const auto pass = [&] {
+    stored = std::min(stored + drive.stored_by(now + kStep) - drive.stored_by(now), sent);
+    now += kStep;
+  };
+  const auto free = [&] { return kStagingSlots - static_cast<std::size_t>(std::ceil(sent - stored)); };
+  for (std::size_t next = 0; now < kEnd;) {
+    const std::size_t records = std::min(writers, 4 * staging_step(kStagingSlots - free(), kStagingSlots));
+    const auto pairs = std::max<std::size_t>(1, (records + 3) / 4);
+    if (const auto pause = staging_pause(pairs, free(), kStagingSlots, static_cast<std::size_t>(filled))) {
+      const double begun = now;
+      filled = 0;
+      while (free() < pause->free && (pause->has_to || now - begun < kPauseS)) pass();
+    }
+    sent += static_cast<double>(records) / 4;
+    filled += static_cast<double>(records) / 4;
+    const double until = now + kPairS * static_cast<double>(records) / 4;
+    while (now < until) pass();
+    for (std::size_t i = 0; i < records; ++i, next = (next + 1) % writers) {
+      longest = std::max(longest, now - since[next]);
+      since[next] = now;
+    }
+  }
+  return longest;
+}
+
+TEST(StagingPace, ManyWritersMeetFewPausesOfEachOther) {
+  for (const double rate : {4000.0, 7000.0}) {  // 70 and 120 MB/s
+    for (const double gap_s : {0.02, 0.06, 0.08}) {
+      for (const std::size_t writers : {8U, 32U}) {
+        EXPECT_LE(longest_write_s({.pairs_per_s = rate, .gap_s = gap_s, .period_s = 0.2}, writers), 5e-3)
+            << writers << " writers, " << rate << " pairs/s, gaps of " << gap_s;
+      }
+    }
   }
 }
 

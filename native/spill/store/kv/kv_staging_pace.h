@@ -3,7 +3,8 @@
 // A drive whose flash is busy stores nothing for some 60 ms at a time, and a writer who is faster than the drive has to
 // wait sooner or later. While less than half of staging is in use, few writes pause, each for what the drive stores in
 // some milliseconds. From half on smaller steps slow writers more, so that staging has room for the time in which the
-// drive stores nothing, and no write waits for all of it. Source: docs/decisions/0054
+// drive stores nothing, and no write waits for all of it. Of many writers each meets the pauses of others too: a pause
+// is as short as leaves a drive of 35 MB/s room (spill_kv_staging_pace_test.cc). Source: docs/decisions/0054 and 0055
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 
 namespace spillway::spill {
 
-inline constexpr std::chrono::milliseconds kLongestPause{4};
+inline constexpr std::chrono::milliseconds kLongestPause{2};
 
 struct StagingPause {
   std::size_t free = 0;  // slots to wait for
@@ -22,7 +23,8 @@ struct StagingPause {
 
 // Slots that are filled between two pauses, and so the most of a group of writes.
 inline std::size_t staging_step(std::size_t used, std::size_t slots) {
-  const std::size_t divisor = 2 * used < slots ? 16 : 4 * used < 3 * slots ? 64 : 256;  // Source: decision 0054
+  // Source: docs/decisions/0055
+  const std::size_t divisor = 2 * used < slots ? 16 : 4 * used < 3 * slots ? 128 : 8 * used < 7 * slots ? 256 : 512;
   return std::max<std::size_t>(slots / divisor, 1);
 }
 
