@@ -11,22 +11,37 @@ on a store that does so many: what it cannot do waits. With FAKE_ENDS_ABOVE, a r
 had come after two thirds of their time.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import os
-import random
-import shutil
 import signal
 import sys
 import time
-from pathlib import Path
-from typing import Any
+from _random import Random
 
-import fake_probe
+TYPE_CHECKING = False  # tests start this thousands of times: typing, and what else few of them need, is not imported
+if TYPE_CHECKING:
+    from typing import Any
 
-Event = dict[str, Any]
+    Event = dict[str, Any]
 VERSIONS = {"rocksdb": "7.8.3"}
-EXAMPLES = Path(__file__).parents[2] / "contract" / "examples"
+
+
+def last_example(command: str) -> Event:
+    """The result of a command as the contract shows it."""
+    contract = os.path.join(os.path.dirname(__file__), "..", "..", "contract", "examples")
+    with open(os.path.join(contract, f"{command}.events.jsonl"), encoding="utf-8") as lines:
+        event: Event = json.loads(lines.read().splitlines()[-1])
+    return event
+
+
+def note(said: Event) -> None:
+    """Adds what was asked, or came, to the log."""
+    if "FAKE_LOG" in os.environ:
+        with open(os.environ["FAKE_LOG"], "a", encoding="utf-8") as log:
+            log.write(json.dumps(said) + "\n")
 
 
 def latency(count: int, mean: float) -> dict[str, float]:
@@ -40,19 +55,23 @@ def started(command: str) -> Event:
 
 def sample(index: int, dt: float, phase: str, measured: bool, seed: int) -> Event:
     """One interval of a store that stalls in every fourth second, mostly for L0."""
-    rng = random.Random(seed * 1_000_003 + index)
+    draw = Random(seed * 1_000_003 + index).random
+
+    def uniform(low: float, high: float) -> float:
+        return low + (high - low) * draw()
+
     t = (index + 1) * dt
     stalled = int(t) % 4 == 3
     cause = "l0" if int(t) % 8 == 3 else "pending_compaction_bytes"
-    rate = (2500 if stalled else 14000) * rng.uniform(0.8, 1.2) * (1 + 0.1 * math.sin(t / 3))
+    rate = (2500 if stalled else 14000) * uniform(0.8, 1.2) * (1 + 0.1 * math.sin(t / 3))
     writes = int(rate * dt)
     user = writes * 1040
-    host = int(user * rng.uniform(2.5, 4.0)) + 4096
-    gc = int(host * rng.uniform(0.5, 1.1))
+    host = int(user * uniform(2.5, 4.0)) + 4096
+    gc = int(host * uniform(0.5, 1.1))
     stall_s = {"memtable": 0.0, "l0": 0.0, "pending_compaction_bytes": 0.0}
     if stalled:
         stall_s[cause] = dt
-    busy = rng.uniform(0.1, 0.5) if stalled else rng.uniform(0.5, 0.9)
+    busy = uniform(0.1, 0.5) if stalled else uniform(0.5, 0.9)
     return {
         "event": "sample",
         "t_s": t,
@@ -251,12 +270,6 @@ def result(samples: list[Event], stalls: list[Event], dt: float, complete: bool)
     }
 
 
-def simulated() -> Event:
-    lines = (Path(__file__).parents[2] / "contract" / "examples" / "ssd-simulate.events.jsonl").read_text().splitlines()
-    event: Event = json.loads(lines[-1])
-    return event
-
-
 def main() -> int:
     command = sys.argv[1]
     mode = os.environ.get("FAKE_MODE", "ok")
@@ -268,14 +281,16 @@ def main() -> int:
             print(json.dumps(event), flush=True)
 
         say(started(command))
+        import fake_probe
+
         return fake_probe.converse(say)
     # A run's commands may follow: the pipe stays open.
     request = json.loads(sys.stdin.readline()) if command in ("probe", "run") else json.load(sys.stdin)
-    place = Path(request["directory"]) if command == "run" and "directory" in request else None
-    is_taken = place is not None and place.is_dir() and any(place.iterdir())  # nothing is run then: it is a check
-    if "FAKE_LOG" in os.environ and not is_taken:
-        with Path(os.environ["FAKE_LOG"]).open("a", encoding="utf-8") as log:
-            log.write(json.dumps({"command": command, "request": request}) + "\n")
+    place = request["directory"] if command == "run" and "directory" in request else None
+    # Nothing is run then: it is a check.
+    is_taken = place is not None and os.path.isdir(place) and bool(os.listdir(place))
+    if not is_taken:
+        note({"command": command, "request": request})
 
     def emit(event: Event) -> None:
         print(json.dumps(event), flush=True)
@@ -309,7 +324,9 @@ def main() -> int:
         return 1
     if mode == "breaks":
         if "FAKE_ENGINE_LOG" in os.environ:
-            shutil.copyfile(os.environ["FAKE_ENGINE_LOG"], Path(request["directory"], "LOG"))
+            import shutil
+
+            shutil.copyfile(os.environ["FAKE_ENGINE_LOG"], os.path.join(request["directory"], "LOG"))
         for index in range(30):
             emit(sample(index, 0.1, "fill", True, 1))
         message = f"a background job of RocksDB failed; its LOG in {request['directory']} says why"
@@ -323,9 +340,8 @@ def main() -> int:
             return not asked
 
         final = run(request, emit, wanted)
-        if "FAKE_LOG" in os.environ and asked:
-            with Path(os.environ["FAKE_LOG"]).open("a", encoding="utf-8") as log:
-                log.write(json.dumps({"signals": asked}) + "\n")
+        if asked:
+            note({"signals": asked})
         if mode == "fails late":
             emit({"event": "error", "message": "the drive is full: no space is left.", "fault": "drive_full"})
             return 1
@@ -338,14 +354,15 @@ def main() -> int:
         emit(final)
         return 0
     if command == "ssd-simulate":
-        emit(simulated())
+        emit(last_example(command))
     elif command in ("spill-show", "spill-drain"):
-        answer = json.loads((EXAMPLES / f"{command}.events.jsonl").read_text().splitlines()[-1])
+        answer = last_example(command)
         emit(
             answer | ({"abandoned": True, "moved_to": "/data/db/spill.abandoned-12"} if request.get("abandon") else {})
         )
     elif command == "ssd-precondition":
-        Path(request["state"]).write_bytes(b"state")
+        with open(request["state"], "wb") as state:
+            state.write(b"state")
         emit({"event": "result", "state": request["state"], "setup_cpu_seconds": 0.1, "complete": True})
     else:
         emit(

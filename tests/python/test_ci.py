@@ -24,7 +24,8 @@ def test_ci_lints_beside_the_build_and_ends_with_the_tests() -> None:
     assert commands[-5:] == [
         "export CI=true",
         "CC=clang CXX=clang++ scripts/setup.sh configure </dev/null",
-        "checks='IS_CONFIGURED=1 scripts/lint.sh changed && scripts/headers.sh 9.10.0 11.8.1'",
+        "checks='IS_CONFIGURED=1 scripts/lint.sh changed && "
+        "CXX=clang++ scripts/headers.sh 9.10.0 && scripts/headers.sh 11.8.1'",
         "python3 scripts/together.py 'cmake --build build' \"$checks\" </dev/null",
         "exec make test </dev/null",
     ]
