@@ -4,6 +4,8 @@
 #
 #   scripts/headers.sh 9.10.0 11.8.1
 #
+# CXX names the compiler, as for CMake.
+#
 # Headers of 9.10.0 are those of Debian 13's package, which apt verifies; of 11.8.1 those of the crate librocksdb-sys, which
 # cargo verifies. They are kept for other checkouts, in $XDG_CACHE_HOME/spillway or ~/.cache/spillway. Exit code 1: a source
 # does not compile. Exit code 2: there are no headers.
