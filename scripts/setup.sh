@@ -4,7 +4,7 @@
 #   scripts/setup.sh accelerate  what `spillway accelerate` needs
 #   scripts/setup.sh test   and what the tests and benchmarks need
 #   scripts/setup.sh long   and what the tests of `make long` need
-#   scripts/setup.sh configure  packages for tests and lint, and a configured build; neither .venv nor anything built
+#   scripts/setup.sh configure  packages for tests and lint, .venv for both, and a configured build; nothing is built
 set -eu
 cd "$(dirname "$0")"
 
@@ -30,7 +30,16 @@ case ${1:-} in
     ./native.sh all
     ;;
   configure)
-    ./packages.sh build test lint headers
+    # pip computes while apt waits for mirrors and disks. Where it fails, what needs .venv tries again and says why.
+    venv=
+    if python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
+      ./python.sh dev &
+      venv=$!
+    fi
+    failed=0
+    ./packages.sh build test lint headers || failed=$?
+    [ -z "$venv" ] || wait "$venv" || true
+    [ "$failed" = 0 ] || exit "$failed"
     ./native.sh configure
     ;;
   *)
