@@ -27,12 +27,15 @@ compression = "kNoCompression"
 use_direct_reads = true
 use_direct_io_for_flush_and_compaction = true
 """
-# The first runs in real time. A file goes to one process: a long one at the end would leave a core idle.
-LONGEST = ["test_readme.py", "test_steady.py", "test_suite_run.py", "test_run.py", "test_report.py"]
-LONGEST += ["test_compare_native.py"]
-LONGEST += ["test_sustain_native.py", "test_stage.py", "test_profile.py", "test_recover.py", "test_profile_native.py"]
-LONGEST += ["test_comparison.py", "test_compare_runs.py", "test_plugin.py", "test_with_native.py", "test_compare.py"]
-LONGEST += ["test_steady_command.py", "test_sweep.py", "test_compare_refusals.py"]
+# A file goes to one process: a long one at the end would leave a core idle.
+LONGEST = ["test_suite_run.py", "test_run.py", "test_with_native.py", "test_notebook.py", "test_sustain.py"]
+LONGEST += ["test_causes_native.py", "test_advise_command.py", "test_frames_simulators.py", "test_sweep_command.py"]
+LONGEST += ["test_readme.py", "test_sustain_native.py", "test_profile_native.py", "test_plugin.py", "test_recover.py"]
+LONGEST += ["test_precondition_native.py", "test_sweep_hostile.py", "test_sweep.py", "test_wrong_types.py"]
+LONGEST += ["test_suite.py", "test_cost.py", "test_compare_runs.py", "test_compare_native.py", "test_stage.py"]
+LONGEST += ["test_comparison.py", "test_compare_refusals.py", "test_profile.py", "test_report.py"]
+LONGEST += ["test_compare_rates.py", "test_advise_native.py", "test_sweep_run.py", "test_frames_wrong_types.py"]
+LONGEST += ["test_sweep_submitit.py"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

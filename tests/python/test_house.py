@@ -9,6 +9,7 @@ import runpy
 import subprocess
 import tomllib
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import click
@@ -72,6 +73,7 @@ def includes(source: str) -> list[str]:
     return re.findall(r'^\s*#\s*include\s*[<"]([^">]+)[">]', source, flags=re.MULTILINE)
 
 
+@cache
 def permitted_includes() -> dict[str, set[str]]:
     """The table under "Directions" in ARCHITECTURE.md: layer, or a component ("ssd/gc") → what it may include."""
     table = {}

@@ -263,43 +263,36 @@ def test_any_damage_to_a_run_directory_is_seen(fake: Fake, suite: Path, tmp_path
 OF_EACH_FILE = dict(reversed(DAMAGE))
 
 
-@pytest.mark.parametrize(("file", "text"), OF_EACH_FILE.items(), ids=OF_EACH_FILE)
-def test_a_damaged_run_directory_is_run_again(
-    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, file: str, text: str | None
-) -> None:
+def test_a_damaged_run_directory_is_run_again(fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke) -> None:
+    """After each kind of damage to what the last run has left."""
     out = tmp_path / "out"
     plan = load_suite(suite).plans[0].plan
     assert invoke("suite", suite, "--out", out, "--only", "b").code == 0
-    (out / "b" / file).unlink() if text is None else (out / "b" / file).write_text(text)
-    assert state_of(out / "b", plan) == "damaged"
-    fake.behave("bad_input")
-    refused = invoke("suite", suite, "--out", out, "--only", "b")
-    assert (refused.code, "geometry.chanels" in refused.err, "Traceback" in refused.err) == (1, True, False)
-    fake.behave("ok")
-    assert invoke("suite", suite, "--out", out, "--only", "b").code == 0
-    assert state_of(out / "b", plan) == "done"
-    assert {path.name for path in out.iterdir()} == {".lock", "b", "claims.csv", "report.html", "suite.json"}
+    for file, text in OF_EACH_FILE.items():
+        (out / "b" / file).unlink() if text is None else (out / "b" / file).write_text(text)
+        assert state_of(out / "b", plan) == "damaged", file
+        fake.behave("bad_input")
+        refused = invoke("suite", suite, "--out", out, "--only", "b")
+        assert (refused.code, "geometry.chanels" in refused.err, "Traceback" in refused.err) == (1, True, False), file
+        fake.behave("ok")
+        assert invoke("suite", suite, "--out", out, "--only", "b").code == 0, file
+        assert state_of(out / "b", plan) == "done", file
+        assert {path.name for path in out.iterdir()} == {".lock", "b", "claims.csv", "report.html", "suite.json"}, file
 
 
-@pytest.mark.parametrize("cut", [1, 2, 10, 100])
-def test_samples_that_end_in_the_middle_are_damaged(
-    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, cut: int
-) -> None:
+def test_samples_that_end_early_are_damaged(fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke) -> None:
+    """In the middle of a line, or without the last one."""
     out = tmp_path / "out"
     assert invoke("suite", suite, "--out", out, "--only", "a").code == 0
     plan = load_suite(suite).plans[1].plan
     path = next((out / "a" / "arms").iterdir()) / "samples.csv"
-    path.write_bytes(path.read_bytes()[:-cut])
-    assert state_of(out / "a", plan) == "damaged"
-
-
-def test_samples_that_lack_their_last_line_are_damaged(fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke) -> None:
-    out = tmp_path / "out"
-    assert invoke("suite", suite, "--out", out, "--only", "a").code == 0
-    plan = load_suite(suite).plans[1].plan
-    path = next((out / "a" / "arms").iterdir()) / "samples.csv"
-    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
-    assert state_of(out / "a", plan) == "damaged"
+    whole = path.read_bytes()
+    without_last = b"".join(whole.splitlines(keepends=True)[:-1])
+    for part in (*(whole[:-cut] for cut in (1, 2, 10, 100)), without_last):
+        assert state_of(out / "a", plan) == "done"
+        path.write_bytes(part)
+        assert state_of(out / "a", plan) == "damaged", len(whole) - len(part)
+        path.write_bytes(whole)
 
 
 @pytest.mark.parametrize("change", ["preset", "estimate", "preset_file", "state", "a preparation's preset", "arrivals"])

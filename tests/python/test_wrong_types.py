@@ -169,8 +169,8 @@ def suite(plan_file: Path, tmp_path: Path) -> Path:
     ("name", "one_of"),
     [
         ("suite", 1),
-        ("wide", 3),
-        ("claims", 7),
+        ("wide", 5),
+        ("claims", 9),
         *(pytest.param(name, 1, marks=pytest.mark.long) for name in ("wide", "claims")),
     ],
 )
