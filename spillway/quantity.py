@@ -18,6 +18,7 @@ for _power, _letter in enumerate("kmgtp", start=1):
 MOST_BYTES = 2**63 - 1  # of a file or a device, by POSIX' off_t
 MOST_SECONDS = 86_400.0  # no limit of a latency is longer than a day. Source: guess
 MOST_RATE = 1e9  # operations a second: one in each nanosecond, the resolution of arrivals
+LEAST_RATE = 1e-3  # one in a quarter of an hour. Source: the simulator of the tree takes no less
 _TIMES = {"us": Decimal("1e-6"), "µs": Decimal("1e-6"), "ms": Decimal("1e-3"), "s": Decimal(1), "min": Decimal(60)}
 _TIME = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zµ]*)\s*")
 _RATE = re.compile(r"\s*[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?\s*")  # float() takes 1_000 and the digits of any script
@@ -69,12 +70,12 @@ def parse_time(text: str, what: str) -> float:
 
 
 def parse_rate(text: str, what: str) -> float:
-    """Operations a second: a number above 0 and of at most ``MOST_RATE``; ``what`` names the value in the error. Raises
+    """Operations a second, between ``LEAST_RATE`` and ``MOST_RATE``; ``what`` names the value in the error. Raises
     SpillwayError."""
     rate = float(text) if _RATE.fullmatch(text) else 0.0
-    if not 0 < rate <= MOST_RATE:
+    if not LEAST_RATE <= rate <= MOST_RATE:
         raise SpillwayError(
-            f"{what} is {text!r}, which is not a rate: write operations a second, above 0 and at most {MOST_RATE:g}."
+            f"{what} is {text!r}, which is not a rate: write operations a second, from {LEAST_RATE:g} to {MOST_RATE:g}."
         )
     return rate
 

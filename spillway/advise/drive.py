@@ -42,6 +42,9 @@ BLOCK_SIZES = (4096, 16384)  # of a table's blocks: service times between them f
 STREAMS_AT_ONCE = (1, 2, 4, 8, 16)  # streams at once, of 256 KiB accesses in order
 STREAM_GAIN = 0.05  # doubling the streams buys less than this beyond the knee, as for k_w (spillway/fit/knee.py)
 COMMAND_SHARE = 0.3  # of a read's latency that is not tR. Source: guess, between the presets' 0.1 and 0.5
+LEAST_AT_ONCE, MOST_AT_ONCE = 0.5, 2**16  # reads, as a fit; the depth of an NVMe queue is the most
+MOST_MB_S, MOST_US = 1e6, 1e8  # of a stream, of one access: a thousand times the fastest and the slowest that are known
+LEAST_MB_S, LEAST_US = 1e-3, 1e-3
 MODEL_PLANES = 4  # of a die of a model made from a profile. Source: guess, usual for TLC
 MODEL_PAGE = 16384
 MODEL_BLOCK_PAGES = 64
@@ -187,7 +190,11 @@ def of_profile(path: Path, rated_bytes: float | None = None) -> Drive:
             raise SpillwayError(f"{path} is a profile of a disk, and advice is for flash: name a drive of flash.")
     times = service_times(profile.samples, str(path))
     pio = profile.pio.get(PAGE)
-    if pio is None or not 0 < pio.k_r.value < math.inf or not 0 < pio.write_max_mb_s < math.inf:
+    if (
+        pio is None
+        or not LEAST_AT_ONCE <= pio.k_r.value <= MOST_AT_ONCE
+        or not LEAST_MB_S <= pio.write_max_mb_s <= MOST_MB_S
+    ):
         raise SpillwayError(
             f"{path}: the profile does not say how many reads saturate the drive and how fast it writes at random, "
             "which a model of the drive needs; profile it again with --destroy-data and a larger --budget."
@@ -234,6 +241,11 @@ def service_times(samples: Sequence[Sample], where: str) -> ServiceTimes:
             f"{where}: there are no random reads of 4 KiB at several concurrencies, from which latencies are "
             "predicted; profile the drive again."
         )
+    if not all(LEAST_US <= each <= MOST_US for curve in reads.values() for _, *times in curve for each in times):
+        raise SpillwayError(
+            f"{where}: a random read takes less than {LEAST_US:g} or more than {MOST_US:g} us, which no drive does; "
+            "profile the drive again."
+        )
     streams: dict[str, list[tuple[int, float]]] = {}
     for op in ("read", "write"):
         largest = [s for s in samples if (s.procedure, s.pattern, s.op) == ("pio", "sequential", op)]
@@ -251,6 +263,11 @@ def service_times(samples: Sequence[Sample], where: str) -> ServiceTimes:
         )
     if not streams["read"]:
         raise SpillwayError(f"{where}: there are no reads in order, which compactions do; profile the drive again.")
+    if not all(LEAST_MB_S <= rate <= MOST_MB_S for curve in streams.values() for _, rate in curve):
+        raise SpillwayError(
+            f"{where}: a stream has less than {LEAST_MB_S:g} or more than {MOST_MB_S:g} MB/s, which no drive has; "
+            "profile the drive again."
+        )
     return ServiceTimes(reads, streams)
 
 

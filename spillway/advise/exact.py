@@ -13,6 +13,7 @@ from spillway.advise.predict import Prediction, predict
 from spillway.advise.simulated import Setting, thorough
 from spillway.advise.traffic import settled
 
+LEAST_PUTS_S = 1.0  # Slower puts find the same tree: all of it has long been compacted. Source: guess
 SATURATED = 0.9  # of the rate of puts alone: from there on the mix's puts are as those. Source: guess
 
 
@@ -24,7 +25,7 @@ def exact(setting: Setting, config: Configuration, seeds: Sequence[int], of_read
     rate = min(load.rate_ops_s or found.throughput_ops_s.value, found.throughput_ops_s.value) * load.puts
     if not 0 < rate < SATURATED * closed.put_ops_s:
         return found
-    paced = thorough(setting, config, seeds[:1], rate)
+    paced = thorough(setting, config, seeds[:1], max(rate, LEAST_PUTS_S))
     dearer = paced.wa_app * paced.wa_device / (closed.wa_app * closed.wa_device)
     traffic = replace(paced, put_ops_s=closed.put_ops_s / dearer, spread=closed.spread)
     return predict(load, of_reads, setting.drive, traffic, setting.cores, setting.costs)

@@ -76,8 +76,8 @@ def _buffers(limits: Limits) -> Iterator[tuple[int, int]]:
     found = set()
     for share, count in product(MEMTABLE_SHARES, WRITE_BUFFERS):
         size = int(limits.memory_bytes * share / count)
-        size = 2 ** max(0, size.bit_length() - 1)
-        if LEAST_BUFFER <= size <= LARGEST_BUFFER:
+        size = min(LARGEST_BUFFER, 2 ** max(0, size.bit_length() - 1))
+        if size >= LEAST_BUFFER:
             found.add((size, count))
     yield from sorted(found)
 

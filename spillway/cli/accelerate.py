@@ -12,6 +12,7 @@ import click
 from spillway.accelerate.comparison import Setting, compare
 from spillway.accelerate.library import configuration_text, environment, find_library
 from spillway.accelerate.program import Finished
+from spillway.cli.arguments import WholeRange
 from spillway.cli.printing import err, figures, number, out, print_json
 from spillway.errors import SpillwayError
 from spillway.quantity import human_bytes
@@ -27,7 +28,7 @@ Document = dict[str, Any]
 )
 @click.option("--report", type=click.Path(path_type=Path), help="Append a JSON line for each database to this file.")
 @click.option("--compare", "compares", is_flag=True, help="Run PROGRAM with and without the accelerator, in turns.")
-@click.option("--turns", type=click.IntRange(1, 1000), default=3, show_default=True, help="Of --compare.")
+@click.option("--turns", type=WholeRange(1, 1000), default=3, show_default=True, help="Of --compare.")
 @click.option(
     "--in",
     "parent",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from spillway.cli.numbers import Finite
+from spillway.cli.arguments import Finite
 from spillway.cli.printing import command_line, err, figures, out
 from spillway.cost.map import Axis, Costs
 from spillway.errors import SpillwayError

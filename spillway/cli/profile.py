@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.table import Table
 
-from spillway.cli.numbers import Finite
+from spillway.cli.arguments import Finite, WholeRange
 from spillway.cli.printing import command_line, figures, out, plain_table
 from spillway.cli.progress import progress_bars
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("--fill", default="1.0", show_default=True, metavar="SHARE", help="Share of a preset that holds data.")
 @click.option("--size", metavar="SIZE", help="Of a test file  [default: 1GiB]; of a file, the part that is used.")
 @click.option("--mixed", is_flag=True, help="Measure a preset's mixes of reads and writes too, at three fills.")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option("--seed", type=WholeRange(0), default=1, show_default=True)
 def profile_command(
     target: str, budget: float, directory: Path | None, as_json: bool, seed: int, mixed: bool, fill: str, **flags: Any
 ) -> None:

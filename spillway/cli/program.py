@@ -4,6 +4,7 @@ import errno
 import io
 import logging
 import os
+import re
 import signal
 import sys
 from contextlib import suppress
@@ -31,6 +32,8 @@ from spillway.cli.models import advise, bufferpool, lsm
 from spillway.errors import Interrupted, SpillwayError
 from spillway.version import __version__
 
+_SHOWN_DIGITS = 40  # of a number that a sentence quotes
+_DIGITS = re.compile(rf"[0-9]{{{_SHOWN_DIGITS + 1},}}")
 OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
@@ -86,6 +89,7 @@ class _Notes(logging.Handler):
 
 
 def _complain(sentence: str, code: int) -> None:
+    sentence = _DIGITS.sub(lambda found: f"{found[0][:_SHOWN_DIGITS]}…", sentence)
     print(f"spillway: {sentence}", file=sys.stderr)
     sys.exit(code)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from spillway.cli.arguments import WholeRange
 from spillway.cli.printing import err, latency_words, number, out, plain_table
 from spillway.cli.progress import progress_bars
 from spillway.errors import BadProperties, SpillwayError
@@ -45,7 +46,7 @@ Document = dict[str, Any]
 )
 @click.option(
     "--metrics-port",
-    type=click.IntRange(0, 65535),
+    type=WholeRange(0, 65535),
     metavar="N",
     help="Show them at http://127.0.0.1:N/metrics; 0: any port.",
 )

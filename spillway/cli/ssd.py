@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 from rich.table import Table
 
-from spillway.cli.numbers import Finite, FiniteRange
+from spillway.cli.arguments import Finite, FiniteRange, WholeRange
 from spillway.cli.printing import err, latency_words, number, out, plain_table, print_json, show
 from spillway.cli.progress import progress_bars
 from spillway.errors import Interrupted
@@ -33,13 +33,13 @@ def _drive_options(function: Function) -> Function:
     options = [
         click.option("--preset", metavar="NAME", help="A drive by name; `spillway ssd presets` lists them."),
         click.option("--preset-file", type=path, help="A drive as a TOML file."),
-        click.option("--channels", type=click.IntRange(1)),
-        click.option("--chips", type=click.IntRange(1), help="Chips on a channel."),
-        click.option("--dies", type=click.IntRange(1), help="Dies in a chip."),
-        click.option("--planes", type=click.IntRange(1), help="Planes in a die."),
+        click.option("--channels", type=WholeRange(1)),
+        click.option("--chips", type=WholeRange(1), help="Chips on a channel."),
+        click.option("--dies", type=WholeRange(1), help="Dies in a chip."),
+        click.option("--planes", type=WholeRange(1), help="Planes in a die."),
         click.option("--page-bytes", metavar="SIZE", help="A flash page  [explicit drive: 4KiB]"),
         click.option("--mapping-unit", metavar="SIZE", help="What one mapping entry stands for."),
-        click.option("--pages-per-block", type=click.IntRange(1), help="Flash pages in an erase block."),
+        click.option("--pages-per-block", type=WholeRange(1), help="Flash pages in an erase block."),
         click.option("--capacity", metavar="SIZE", help="Logical capacity  [explicit drive: 4GiB]"),
         click.option("--spare-factor", metavar="SHARE", help="(T-U)/T, such as 0.07."),
         click.option("--op", metavar="SHARE", help="(T-U)/U, such as 0.28 or 28%."),
@@ -69,7 +69,7 @@ def _initial_options(function: Function) -> Function:
             metavar="SHARE",
             help="Compressed size / size of all data, for drives that compress.  [default: 1]",
         ),
-        click.option("--seed", type=click.IntRange(0), default=1, show_default=True),
+        click.option("--seed", type=WholeRange(0), default=1, show_default=True),
         click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."),
     ]
     for option in reversed(options):
@@ -95,9 +95,9 @@ def _split(options: Document, kind: type[DriveChoice]) -> tuple[DriveChoice, Doc
     help="randwrite, randread, seqwrite, seqread, mixed:R (share of reads) or hotcold:SPACE/TRAFFIC.",
 )
 @click.option("--bs", default="4KiB", show_default=True, metavar="SIZE", help="Bytes of a command.")
-@click.option("--iodepth", type=click.IntRange(1), default=32, show_default=True, help="Commands in flight.")
+@click.option("--iodepth", type=WholeRange(1), default=32, show_default=True, help="Commands in flight.")
 @click.option("--writes", type=FiniteRange(0, min_open=True), metavar="X", help="Write X capacities  [default: 1]")
-@click.option("--ios", type=click.IntRange(1), metavar="N", help="Or N commands  [default for reads: 200000]")
+@click.option("--ios", type=WholeRange(1), metavar="N", help="Or N commands  [default for reads: 200000]")
 @click.option("--range", "range_", metavar="SHARE", help="Share of the capacity that commands go to  [default: --fill]")
 @click.option("--state", type=click.Path(path_type=Path), help="Start from a file of `spillway ssd precondition`.")
 @_initial_options

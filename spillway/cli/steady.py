@@ -8,6 +8,7 @@ import click
 from rich.progress import Progress
 from rich.table import Table
 
+from spillway.cli.arguments import WholeRange
 from spillway.cli.printing import err, figures, number, out
 from spillway.errors import SpillwayError
 from spillway.quantity import parse_size
@@ -38,12 +39,12 @@ CHECKS = ("cusum", "window", "drift", "end", "writes")  # spillway.steady's; imp
 @click.option(
     "--series",
     "count",
-    type=click.IntRange(1),
+    type=WholeRange(1),
     default=1000,
     show_default=True,
     help="Made series of each kind, noise and length.",
 )
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the made series.")
+@click.option("--seed", type=WholeRange(0), default=1, show_default=True, help="Of the made series.")
 def steady_command(
     series: tuple[Path, ...],
     as_json: bool,

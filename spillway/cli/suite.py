@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from spillway.cli.arguments import Once, WholeRange
 from spillway.cli.printing import command_line, err, figures, number, out
 from spillway.cli.progress import progress_bars
 from spillway.cli.run import chosen_scale
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from spillway.sweep import Cell, Outcome, Step
 
 
-@click.command("suite")
+@click.command("suite", cls=Once)
 @click.argument("name", metavar="DIR_OR_NAME")
 @click.option("--out", "directory", type=click.Path(path_type=Path), help="Directory  [default: runs/SUITE-SCALE]")
 @click.option("--only", multiple=True, metavar="PLAN", help="Run this plan of the suite only; may be repeated.")
@@ -91,7 +92,7 @@ def suite_command(
     return 1 if outcome.failures else 0
 
 
-@click.command("sweep")
+@click.command("sweep", cls=Once)
 @click.argument("plan", type=click.Path(path_type=Path))
 @click.option("--out", "directory", type=click.Path(path_type=Path), help="Directory  [default: runs/sweep-PLAN]")
 @click.option(
@@ -103,14 +104,14 @@ def suite_command(
 )
 @click.option(
     *("--jobs", "most"),
-    type=click.IntRange(1),
+    type=WholeRange(1),
     metavar="N",
     help="Most cells at once  [default: what the cores take; of a cluster 256]",
 )
-@click.option("--cores", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Cores for each cell.")
+@click.option("--cores", type=WholeRange(1), default=1, show_default=True, metavar="N", help="Cores for each cell.")
 @click.option(
     *("--retries", "retries"),
-    type=click.IntRange(0),
+    type=WholeRange(0),
     default=2,
     show_default=True,
     metavar="N",

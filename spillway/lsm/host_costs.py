@@ -6,9 +6,9 @@ it, of puts the process's while nothing else runs in it.
 """
 
 import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,9 @@ from spillway.errors import SpillwayError
 from spillway.lsm.simulate import SECTIONS
 from spillway.quantity import nearest
 
+MOST_BYTES = 2**16  # of a file of costs, which has a dozen
+MOST_NS = 1e9  # of a cost: a second, a thousand times what any machine takes. Source: guess
+MOST = {"cores": 1e6, "log_dirty_bytes": 1e15}
 LEAST_CORES = 0.01  # Source: contract/lsm-simulate.request.schema.json
 
 
@@ -131,10 +134,14 @@ def read_host(path: Path) -> tuple[HostCosts, float | None]:
 
 def _read(path: Path) -> dict[str, float]:
     try:
-        costs = json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            text = file.read(MOST_BYTES + 1)
+        if len(text) > MOST_BYTES:
+            raise SpillwayError(f"{path}: this has more than {MOST_BYTES} bytes: it is no file of costs.")
+        costs = json.loads(text.decode("utf-8-sig"), object_pairs_hook=partial(_object, path))
     except OSError as error:
         raise SpillwayError(f"{path} cannot be read: {error.strerror}.") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise SpillwayError(f"{path} is not JSON.") from None
     if not isinstance(costs, dict):
         raise SpillwayError(f'{path} is not an object of costs, such as {{"put_ns": 2500}}.')
@@ -143,7 +150,18 @@ def _read(path: Path) -> dict[str, float]:
             raise SpillwayError(f"{path}: there is no cost {key!r}{nearest(key, SECTIONS['host'])}")
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise SpillwayError(f"{path}: {key} is {value!r}, which is not a number.")
-        if not 0 <= value < math.inf or (key == "cores" and value < LEAST_CORES):
-            least = LEAST_CORES if key == "cores" else 0
-            raise SpillwayError(f"{path}: {key} is {value!r}; it takes a number of at least {least}.")
+        least, most = LEAST_CORES if key == "cores" else 0, MOST.get(key, MOST_NS)
+        if not least <= value <= most:
+            raise SpillwayError(
+                f"{path}: {key} is {value!r}; it takes a number of at least {least} and at most {most:g}."
+            )
     return costs
+
+
+def _object(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise SpillwayError(f"{path}: {key!r} is there twice: leave one of them.")
+        found[key] = value
+    return found

@@ -163,7 +163,7 @@ def read_profile(path: Path) -> Profile:
         raise SpillwayError(f"{path}: there is no such profile; `spillway profile TARGET --out {path}` makes one.")
     document = _toml(path / "profile.toml")
     version = document.get("contract")
-    if version != CONTRACT:
+    if version != CONTRACT or isinstance(version, bool):
         raise SpillwayError(
             f"{path / 'profile.toml'}: contract is {version!r}, and this version of spillway reads {CONTRACT}: "
             "profile the drive again."
@@ -213,7 +213,8 @@ def _estimate(value: Document) -> Estimate:
 
 def _is_number(value: Any) -> bool:
     """Whether a float can hold it; TOML has whole numbers of any size."""
-    return isinstance(value, float) or (isinstance(value, int) and abs(value) < MOST)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, float) or (whole and abs(value) < MOST)
 
 
 def _toml(path: Path) -> Document:

@@ -6,7 +6,7 @@ the share of the pages that start a random access, in percent (M22), n = 100 / r
 
 import csv
 import io
-import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -97,8 +97,17 @@ class Sample:
 
 
 COLUMNS = tuple(field.name for field in fields(Sample))
-_TEXTS = ("procedure", "op", "pattern")
 _COUNTS = ("bs_bytes", "numjobs", "iodepth", "ios")
+# int() and float() take the digits of any script, and 1_000.
+_WHOLE, _REAL = re.compile(r"-?[0-9]+"), re.compile(r"[+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?")
+_MOST = 1e18  # of any figure: bytes in us that no drive moves
+_LEAST = 1e-9  # of one above 0
+_WORDS = {
+    "procedure": ("pio", "mqssd", "mixed"),
+    "op": ("read", "write", "mixed"),
+    "pattern": ("random", "sequential", "staggered"),
+}
+_SHOWN = 40  # characters of a cell in a sentence
 _ABOVE_0 = ("bs_bytes", "numjobs", "iodepth", "bandwidth_mb_s")  # what others are divided by
 
 Measure = Callable[[Point], Sample]
@@ -171,14 +180,19 @@ def from_csv(lines: Sequence[str]) -> list[Sample]:
 
 
 def _typed(name: str, cell: str) -> Any:
-    if name in _TEXTS:
+    if name in _WORDS:
+        if cell not in _WORDS[name]:
+            raise ValueError(f"{name} is {cell[:_SHOWN]!r}, and it is one of {', '.join(_WORDS[name])}")
         return cell
     if not cell:
         if name != "r_percent":
             raise ValueError(f"{name} is empty")
         return None
-    value = int(cell) if name in _COUNTS else float(cell)
-    least = "above 0" if name in _ABOVE_0 else "at least 0"
-    if not (math.isfinite(value) and (value > 0 if name in _ABOVE_0 else value >= 0)):
-        raise ValueError(f"{name} is {cell}, and it is {least}")
+    form, kind = (_WHOLE, "a whole number") if name in _COUNTS else (_REAL, "a number")
+    if not form.fullmatch(cell):
+        raise ValueError(f"{name} is {cell[:_SHOWN]!r}, which is not {kind}")
+    value = int(cell[:_SHOWN]) if name in _COUNTS else float(cell)
+    least = _LEAST if name in _ABOVE_0 else 0
+    if not least <= value <= _MOST:
+        raise ValueError(f"{name} is {cell[:_SHOWN]}, and it is at least {least:g} and at most {_MOST:g}")
     return value

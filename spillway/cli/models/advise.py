@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spillway.cli.numbers import Finite, FiniteRange
+from spillway.cli.arguments import Finite, FiniteRange, Once, WholeRange
 from spillway.cli.printing import command_line, figures, out, plain_table
 from spillway.cli.progress import progress_bars
 from spillway.errors import Interrupted, SpillwayError
@@ -28,22 +28,23 @@ if TYPE_CHECKING:
     from spillway.lsm import HostCosts
 
 _MOST_CORES = 1024
+_LEAST_SKEW = 0.01  # of the simulator; below it keys are uniform. Source: contract/lsm-simulate.request.schema.json
 _ORDERS = ("throughput", "wa-total", "p99", "lifetime", "space")
 
 
-@click.command("advise")
+@click.command("advise", cls=Once)
 @click.option("--preset", metavar="NAME", help="The drive: a preset, measured in virtual time.")
 @click.option("--profile", "profile", type=click.Path(path_type=Path), help="The drive: a directory of a profile.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A key of the preset; may be repeated.")
 @click.option("--tbw", metavar="SIZE", help="Host bytes that the drive's maker warrants, for the lifetime.")
 @click.option("--data", required=True, metavar="SIZE", help="Keys and newest values, such as 100GB.")
 @click.option(
-    "--key", "key_bytes", type=click.IntRange(8, 1024), default=16, show_default=True, metavar="BYTES", help="Of a key."
+    "--key", "key_bytes", type=WholeRange(8, 1024), default=16, show_default=True, metavar="BYTES", help="Of a key."
 )
 @click.option(
     "--value",
     "value_bytes",
-    type=click.IntRange(0, 2**24),
+    type=WholeRange(0, 2**24),
     default=1000,
     show_default=True,
     metavar="BYTES",
@@ -54,12 +55,12 @@ _ORDERS = ("throughput", "wa-total", "p99", "lifetime", "space")
 )
 @click.option(
     "--scan-pairs",
-    type=click.IntRange(1, 1_000_000),
+    type=WholeRange(1, 1_000_000),
     default=100,
     show_default=True,
     help="Pairs that each scan reads.",
 )
-@click.option("--zipfian", type=FiniteRange(0, 1, min_open=True, max_open=True), help="Skew  [default: uniform]")
+@click.option("--zipfian", type=FiniteRange(_LEAST_SKEW, 1, max_open=True), help="Skew  [default: uniform]")
 @click.option("--rate", metavar="RATE", help="Operations/s to keep  [default: as many as there can be]")
 @click.option("--p99", metavar="TIME", help="Most that the p99 of any kind of operation may be, such as 5ms.")
 @click.option("--space", metavar="SIZE", help="Most bytes on the drive.")
@@ -67,13 +68,13 @@ _ORDERS = ("throughput", "wa-total", "p99", "lifetime", "space")
 @click.option("--years", type=Finite(), help="Years that the drive has to last.")
 @click.option(
     "--cores",
-    type=click.IntRange(1, _MOST_CORES),
+    type=WholeRange(1, _MOST_CORES),
     help="Of the machine that it is for  [default: --host's or else this one's]",
 )
 @click.option("--host", type=click.Path(path_type=Path), help="That machine's costs, of scripts/lsm_host_costs.py.")
-@click.option("--clients", type=click.IntRange(1, 4096), help="Threads that call the database  [default: the cores]")
+@click.option("--clients", type=WholeRange(1, 4096), help="Threads that call the database  [default: the cores]")
 @click.option("--by", "order", type=click.Choice(_ORDERS), help="Ranks  [default: throughput; with --rate wa-total]")
-@click.option("--top", type=click.IntRange(1, 100), default=6, show_default=True, help="Configurations to show.")
+@click.option("--top", type=WholeRange(1, 100), default=6, show_default=True, help="Configurations to show.")
 @click.option("--no-discard", is_flag=True, help="The drive is not told of deleted files.")
 @click.option("--current", type=click.Path(path_type=Path), help="Compare with this OPTIONS file of yours.")
 @click.option("--options", "options_path", type=click.Path(path_type=Path), help="Write the winner as an OPTIONS file.")
@@ -81,7 +82,7 @@ _ORDERS = ("throughput", "wa-total", "p99", "lifetime", "space")
 @click.option("--verify", "verifies", is_flag=True, help="Run winner, rivals and runners-up, scaled, and compare.")
 @click.option("--out", "directory", type=click.Path(path_type=Path), help="Of --verify  [default: runs/verify-TIME]")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write the answer as JSON; - prints it.")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the simulations.")
+@click.option("--seed", type=WholeRange(0), default=1, show_default=True, help="Of the simulations.")
 def advise_command(
     preset: str | None,
     profile: Path | None,

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from rich.table import Table
 
-from spillway.cli.numbers import FiniteRange
+from spillway.cli.arguments import FiniteRange, WholeRange
 from spillway.cli.printing import command_line, figures, latency_words, out, plain_table, show
 from spillway.cli.progress import progress_bars
 from spillway.quantity import human_bytes, parse_share, parse_size
@@ -32,7 +32,7 @@ Document = dict[str, Any]
     help="How they get to the drive at once: from one queue, by waiting threads or by new ones. A sweep takes several "
     "[default: queue; of a sweep queue and threads]",
 )
-@click.option("--prefetch", type=click.IntRange(0), default=0, show_default=True, help="Pages read along with a miss.")
+@click.option("--prefetch", type=WholeRange(0), default=0, show_default=True, help="Pages read along with a miss.")
 @click.option(
     "--policy",
     type=click.Choice(["clock-sweep", "lru"]),
@@ -50,15 +50,13 @@ Document = dict[str, Any]
 )
 @click.option("--theta", type=FiniteRange(0, 10), default=0.99, show_default=True, help="Skew of zipfian.")
 @click.option("--trace", type=click.Path(path_type=Path), help="A trace in a file: lines r PAGE or w PAGE.")
-@click.option(
-    "--pool-pages", type=click.IntRange(1), default=4096, show_default=True, help="Pages that the pool holds."
-)
+@click.option("--pool-pages", type=WholeRange(1), default=4096, show_default=True, help="Pages that the pool holds.")
 @click.option("--page-bytes", default="4KiB", show_default=True, metavar="SIZE", help="Of a page.")
-@click.option("--pages", type=click.IntRange(1), help="Pages of the target that the trace is over  [default: all]")
+@click.option("--pages", type=WholeRange(1), help="Pages of the target that the trace is over  [default: all]")
 @click.option(
-    "--operations", type=click.IntRange(1), help="Of the trace  [default: 100000; on a drive that takes its time 10000]"
+    "--operations", type=WholeRange(1), help="Of the trace  [default: 100000; on a drive that takes its time 10000]"
 )
-@click.option("--repeats", type=click.IntRange(1), default=5, show_default=True, help="Seeds of a sweep.")
+@click.option("--repeats", type=WholeRange(1), default=5, show_default=True, help="Seeds of a sweep.")
 @click.option("--profile", type=click.Path(path_type=Path), help="Take alpha and k_w from a profile.")
 @click.option(
     "--out",
@@ -72,7 +70,7 @@ Document = dict[str, Any]
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A key of the preset; may be repeated.")
 @click.option("--host-stack", metavar="NAME", help="The host's software that a preset is used through.")
 @click.option("--fill", default="1.0", show_default=True, metavar="SHARE", help="Share of a preset that holds data.")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the trace.")
+@click.option("--seed", type=WholeRange(0), default=1, show_default=True, help="Of the trace.")
 def bufferpool_command(target: str, sweeps: bool, directory: Path | None, as_json: bool, **flags: Any) -> None:
     """Run a page trace through a buffer pool that writes n_w dirty pages back at once.
 

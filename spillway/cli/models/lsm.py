@@ -10,7 +10,7 @@ from typing import Any
 import click
 from rich.table import Table
 
-from spillway.cli.numbers import FiniteRange
+from spillway.cli.arguments import FiniteRange, Once, WholeRange
 from spillway.cli.printing import err, figures, latency_words, number, out, plain_table, print_json
 from spillway.cli.progress import progress_bars
 from spillway.errors import Interrupted, SpillwayError
@@ -29,15 +29,15 @@ def lsm() -> None:
     """An LSM tree's shape in virtual time: no engine, a terabyte in about a minute."""
 
 
-@lsm.command("simulate")
+@lsm.command("simulate", cls=Once)
 @click.option("--preset", metavar="NAME", help=f"The drive  [default: {DEFAULT_PRESET}]")
 @click.option("--preset-file", type=click.Path(path_type=Path), help="A drive as a TOML file.")
 @click.option("--capacity", metavar="SIZE", help="The drive's logical capacity.")
 @click.option("--drive-set", "drive_settings", multiple=True, metavar="KEY=VALUE", help="Any other key of the preset.")
 @click.option("--fill", default="0", show_default=True, metavar="SHARE", help="Share of it that other data fills.")
 @click.option("--data", metavar="SIZE", help="User data written once  [default: --num pairs]")
-@click.option("--num", type=click.IntRange(1), help="Keys  [default: 1000000]")
-@click.option("--operations", type=click.IntRange(1), help="Puts  [default: --num]")
+@click.option("--num", type=WholeRange(1), help="Keys  [default: 1000000]")
+@click.option("--operations", type=WholeRange(1), help="Puts  [default: --num]")
 @click.option("--key", default="16", show_default=True, metavar="SIZE", help="Bytes of a key.")
 @click.option("--value", default="100", show_default=True, metavar="SIZE", help="Bytes of a value.")
 @click.option(
@@ -55,12 +55,12 @@ def lsm() -> None:
 )
 @click.option("--shape", type=click.Choice(SHAPES), default="leveled", show_default=True, help="Of the tree.")
 @click.option("--fanout", type=FiniteRange(1, min_open=True), help="max_bytes_for_level_multiplier  [default: 10]")
-@click.option("--l0", type=click.IntRange(1), help="level0_file_num_compaction_trigger  [default: 4]")
+@click.option("--l0", type=WholeRange(1), help="level0_file_num_compaction_trigger  [default: 4]")
 @click.option("--file-size", metavar="SIZE", help="target_file_size_base  [default: 64MiB]")
 @click.option("--write-buffer", metavar="SIZE", help="write_buffer_size  [default: 64MiB]")
 @click.option("--level-base", metavar="SIZE", help="max_bytes_for_level_base  [default: 256MiB]")
-@click.option("--threads", type=click.IntRange(1), help="Compaction threads  [default: 1]")
-@click.option("--subcompactions", type=click.IntRange(1), help="max_subcompactions  [default: 1]")
+@click.option("--threads", type=WholeRange(1), help="Compaction threads  [default: 1]")
+@click.option("--subcompactions", type=WholeRange(1), help="max_subcompactions  [default: 1]")
 @click.option(
     "--spill", metavar="SIZE", help="A spill store of this capacity takes the writes of stalls  [default: none]"
 )
@@ -75,7 +75,7 @@ def lsm() -> None:
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any other key, such as tree.discard=false."
 )
-@click.option("--grain", type=click.IntRange(0), default=0, help="Coarseness, a power of two  [default: chosen]")
+@click.option("--grain", type=WholeRange(0), default=0, help="Coarseness, a power of two  [default: chosen]")
 @click.option("--samples", type=click.Path(path_type=Path), help="Write the load's course to this CSV file.")
 @click.option(
     "--interval",
@@ -84,7 +84,7 @@ def lsm() -> None:
     show_default=True,
     help="Seconds of a row of it, at least 0.001.",
 )
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the keys and the drive.")
+@click.option("--seed", type=WholeRange(0), default=1, show_default=True, help="Of the keys and the drive.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def lsm_simulate(as_json: bool, samples: Path | None, **options: Any) -> int:
     """Load a tree and print its shape, its write amplification and its stalls."""
