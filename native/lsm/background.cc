@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "lsm/preload.h"
+
 namespace spillway::lsm {
 namespace {
 
@@ -25,6 +27,15 @@ Background::Background(const Spec& spec, const KeySpace& keys, DriveFiles& files
       tree_(spec.tree) {
   figures_.levels.resize(tree_.levels());
   figures_.compactions_from.resize(tree_.levels());
+}
+
+Files Background::preload() {
+  double entries = 0;
+  for (std::size_t c = 0; c < keys_.classes(); ++c) entries += keys_.class_keys(c);
+  const std::size_t level = settled_level(tree_, entries * entry_.file);
+  Files files = settled_files(keys_, entry_.file, tree_.target_file_bytes(level), random_);
+  tree_.replace({}, files, level);
+  return files;
 }
 
 void Background::schedule(Nanos now, bool speed_up) {

@@ -31,6 +31,9 @@ class Background {
   // Brings spilled writes back into L0. REQUIRES: !rolling_back()
   void roll_back(Nanos now, fs::ExtentList spilled, double puts);
 
+  // Puts every key into the tree, before time begins. Returns the files, which take no place yet.
+  Files preload();
+
   // Starts what may run. `speed_up`: compactions may run side by side (StallState).
   void schedule(Nanos now, bool speed_up);
   // A lane's request is complete, or its merging is. True if the tree or the memtables have changed.

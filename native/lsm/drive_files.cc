@@ -1,10 +1,13 @@
 #include "lsm/drive_files.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 namespace spillway::lsm {
 namespace {
+
+constexpr std::uint64_t kChunkBefore = 1048576;  // bytes of a write before time begins, as of a compaction
 
 std::uint64_t page_bytes_of(const device::DriveModel& drive) {
   return std::max<std::uint64_t>(DriveFiles::kPageBytes, drive.mapping_unit_bytes());
@@ -54,7 +57,7 @@ void DriveFiles::submit(Nanos now, ssd::Opcode op, std::span<const fs::Extent> e
     command.lba = (first_page_ + extent.first_page) * page_bytes_ / drive_.lba_bytes();
     command.lba_count = static_cast<std::uint32_t>(extent.pages * page_bytes_ / drive_.lba_bytes());
     if (owner != kNobody) ++in_flight_[owner];
-    drive_.submit(now, command);
+    drive_.submit(origin_ + now, command);
   }
 }
 
@@ -66,6 +69,38 @@ void DriveFiles::write(Nanos now, std::span<const fs::Extent> extents, device::C
   submit(now, ssd::Opcode::write, extents, cause, owner);
 }
 
+bool DriveFiles::write_before(const fs::ExtentList& place) {
+  const std::uint64_t chunk = std::max<std::uint64_t>(1, kChunkBefore / page_bytes_);
+  std::size_t left = 0;
+  for (std::uint64_t at = 0; at < place.pages(); at += chunk) {
+    const auto extents = place.slice(at, std::min(chunk, place.pages() - at));
+    submit(0, ssd::Opcode::write, extents, device::Cause::other, kNobody);
+    left += extents.size();
+  }
+  while (left > 0) {
+    const auto next = drive_.next_event();
+    assert(next);
+    origin_ = std::max(origin_, *next);
+    done_.clear();
+    drive_.advance(origin_, done_);
+    for (const ssd::Completion& completion : done_) {
+      refused_ = refused_ || completion.outcome != ssd::Outcome::success;
+    }
+    left -= done_.size();
+  }
+  return !refused_;
+}
+
+void DriveFiles::begin_time() {
+  origin_ += run_dry(0);
+  drive_.reset_counters();
+}
+
+std::optional<Nanos> DriveFiles::next_event() const {
+  const auto next = drive_.next_event();
+  return next ? std::optional(*next - origin_) : next;
+}
+
 void DriveFiles::flush(Nanos now, Owner owner) {
   const fs::Extent nowhere{0, 1};
   submit(now, ssd::Opcode::flush, std::span(&nowhere, 1), device::Cause::other, owner);
@@ -73,7 +108,7 @@ void DriveFiles::flush(Nanos now, Owner owner) {
 
 void DriveFiles::advance(Nanos now, std::vector<Owner>& ready) {
   done_.clear();
-  drive_.advance(now, done_);
+  drive_.advance(origin_ + now, done_);
   for (const ssd::Completion& completion : done_) {
     refused_ = refused_ || completion.outcome != ssd::Outcome::success;
     const auto owner = static_cast<Owner>(completion.tag);
@@ -82,10 +117,10 @@ void DriveFiles::advance(Nanos now, std::vector<Owner>& ready) {
 }
 
 Nanos DriveFiles::run_dry(Nanos now) {
-  while (const auto next = drive_.next_event()) {
+  while (const auto next = next_event()) {
     now = std::max(now, *next);
     done_.clear();
-    drive_.advance(now, done_);
+    drive_.advance(origin_ + now, done_);
   }
   return now;
 }

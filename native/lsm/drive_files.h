@@ -39,10 +39,14 @@ class DriveFiles {
   // REQUIRES: the owner has no request in flight; !extents.empty()
   void read(Nanos now, std::span<const fs::Extent> extents, device::Cause cause, Owner owner);
   void write(Nanos now, std::span<const fs::Extent> extents, device::Cause cause, Owner owner);
+  // Writes what lies on the drive before time begins. False: the drive is full. REQUIRES: nothing in flight
+  bool write_before(const fs::ExtentList& place);
+  // It is 0 again, the drive is idle, and nothing of what was done before is counted. REQUIRES: as above
+  void begin_time();
   // Makes what was written durable: an NVMe flush.
   void flush(Nanos now, Owner owner);
 
-  std::optional<Nanos> next_event() const { return drive_.next_event(); }
+  std::optional<Nanos> next_event() const;
   // Appends the owners whose requests are complete.
   void advance(Nanos now, std::vector<Owner>& ready);
   // Ends when the drive does no more work of its own (its write cache is empty).
@@ -61,6 +65,7 @@ class DriveFiles {
   fs::FreeExtents free_;            // pages count from the region's first one
   std::uint64_t cursor_ = 0;        // after the last allocation
   std::uint64_t peak_held_bytes_ = 0;
+  Nanos origin_ = 0;                      // of the time here, in the drive's
   std::vector<std::uint32_t> in_flight_;  // commands of an owner's request
   std::vector<ssd::Completion> done_;
   bool refused_ = false;

@@ -36,6 +36,7 @@ struct Figures {
   double operations = 0;
   double load_seconds = 0;
   double settle_seconds = 0;
+  double preloaded_bytes = 0;  // in files, before the load; they are in no other count of bytes written
   double user_bytes = 0;
   double live_user_bytes = 0;
   double wal_bytes = 0;

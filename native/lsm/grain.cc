@@ -30,7 +30,8 @@ bool spill_too_coarse(const Spec& coarse, const device::Drive& coarse_drive) {
 
 std::uint32_t choose_grain(const Spec& spec, const device::Drive& drive) {
   const double pair = spec.load.key_bytes + spec.load.value_bytes;
-  const double load = spec.load.operations * pair;
+  const double before = spec.load.preload == Preload::none ? 0 : spec.load.keys;
+  const double load = (spec.load.operations + before) * pair;
   const double file = std::min(spec.tree.target_file_size_base, spec.tree.write_buffer_size);
   const double least_file = std::max(kLeastFileBytes, pair);  // pairs are not divided
   const double spill = spec.spill.capacity_bytes > 0 ? spec.spill.capacity_bytes : 1e300;
@@ -100,7 +101,7 @@ Figures finer(Figures figures, std::uint32_t grain) {
   if (grain == 1) return figures;
   const double g = grain;
   for (double* value : {&figures.operations, &figures.load_seconds, &figures.settle_seconds, &figures.user_bytes,
-                        &figures.live_user_bytes, &figures.wal_bytes, &figures.flush_bytes,
+                        &figures.preloaded_bytes, &figures.live_user_bytes, &figures.wal_bytes, &figures.flush_bytes,
                         &figures.compaction_bytes_read, &figures.compaction_bytes_written, &figures.spilled_operations,
                         &figures.spilled_bytes, &figures.rollback_bytes_written, &figures.worst_wait_s}) {
     *value *= g;

@@ -48,8 +48,9 @@ class Simulation {
         writer_(spec_, keys_, files_, agenda_, processor_, background_, figures_) {}
 
   Result<Figures> run() {
-    const Status loaded = load();
-    if (!loaded) return loaded;
+    figures_.complete = true;
+    if (const Status ready = preload(); !ready) return ready;
+    if (const Status loaded = load(); !loaded) return loaded;
     figures_.drive = files_.counters();
     run_queries();
     finish();
@@ -57,10 +58,24 @@ class Simulation {
   }
 
  private:
+  Status preload() {
+    if (spec_.load.preload == Preload::none) return {};
+    for (const File& file : background_.preload()) {
+      if (!files_.append(file->place, files_.pages_for(file->bytes)) || !files_.write_before(file->place)) {
+        return drive_full(files_);
+      }
+      figures_.preloaded_bytes += file->bytes;
+      figures_.complete = !watch_.progress || watch_.progress(0);
+      if (!figures_.complete) break;
+    }
+    files_.begin_time();
+    return {};
+  }
+
   Status load() {
+    if (!figures_.complete) return {};
     writer_.start(0);
     if (spec_.sample_interval_s > 0) agenda_.add(sample_ns(), Agenda::What::sample, 0);
-    figures_.complete = true;
     while (!over()) {
       const auto event = files_.next_event();
       const auto computed = processor_.next_done();
@@ -232,7 +247,8 @@ class Simulation {
     figures_.operations = writer_.operations();
     const double pair = spec_.load.key_bytes + spec_.load.value_bytes;
     figures_.user_bytes = figures_.operations * pair;
-    figures_.live_user_bytes = pair * total(keys_.distinct(figures_.operations));
+    const bool all = spec_.load.preload != Preload::none;
+    figures_.live_user_bytes = pair * (all ? spec_.load.keys : total(keys_.distinct(figures_.operations)));
     figures_.held_bytes = files_.held_bytes();
     figures_.peak_held_bytes = files_.peak_held_bytes();
     for (std::size_t l = 0; l < figures_.levels.size(); ++l) {

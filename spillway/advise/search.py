@@ -2,7 +2,7 @@
 
 1. every configuration that fits the memory, in closed form (traffic.py): the best of each shape, in each order
 2. those are simulated once, on a small model (simulated.py); the neighbours of the best too, twice
-3. the best of them, and the rivals, thoroughly: several seeds, without the part in which the tree grows
+3. the best of them, and the rivals, thoroughly: several seeds, without the part in which upper levels fill
 4. for the best, and the best of another shape, extra over-provisioning and no discard; for the better of them Spillway
    and each of its lines with another value. Which of these gain something join the ranking
 

@@ -32,7 +32,8 @@ SECTIONS = {
         *("get_ns", "probe_ns", "next_ns", "cores", "log_dirty_bytes"),
     ),
     "load": (
-        *("key_bytes", "value_bytes", "num", "operations", "distribution", "zipfian_constant", "rate_ops_s", "settle"),
+        *("key_bytes", "value_bytes", "num", "operations", "distribution", "preload", "zipfian_constant"),
+        *("rate_ops_s", "settle"),
     ),
 }
 SIZES = (

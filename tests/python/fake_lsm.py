@@ -19,7 +19,15 @@ TREE = {
     "bits_per_key": int, "wal": bool, "soft_pending_compaction_bytes_limit": int,
     "hard_pending_compaction_bytes_limit": int,
 }  # fmt: skip
-LOAD = {"key_bytes": int, "value_bytes": int, "num": int, "operations": int, "distribution": str, "settle": bool}
+LOAD = {
+    "key_bytes": int,
+    "value_bytes": int,
+    "num": int,
+    "operations": int,
+    "distribution": str,
+    "preload": str,
+    "settle": bool,
+}
 BANDWIDTH_MB_S = 400.0
 GATHERED = 3  # times the trigger: files in L0 where writers wait
 FIRST_SHARE = 0.5  # of what a put writes in a full tree, while the tree grows: over the first puts of each key
@@ -48,7 +56,7 @@ def simulate(request: Document) -> Document:
         "operations": load["operations"],
         "simulated_seconds": seconds,
         "user_bytes": load["operations"] * pair,
-        "live_user_bytes": load["num"] * pair * -math.expm1(-load["operations"] / load["num"]),
+        "live_user_bytes": load["num"] * pair,
         "host_bytes_written": int(host),
         "host_bytes_read": int(host * 0.6),
         "nand_bytes_programmed": {"host": int(host), "gc": int(host * (wa_device - 1)), "mapping": 0},
@@ -111,7 +119,7 @@ def check(request: Document) -> None:
     tree, load = request["tree"], request["load"]
     assert tree["shape"] in ("leveled", "universal") and tree["fanout"] >= 1.1
     assert type(request["host"]["log_dirty_bytes"]) is int
-    assert load["distribution"] in ("uniform", "zipfian")
+    assert load["distribution"] in ("uniform", "zipfian") and load["preload"] == "fillseq"
     assert tree["level0_file_num_compaction_trigger"] <= tree["level0_slowdown_writes_trigger"]
     assert tree["level0_slowdown_writes_trigger"] <= tree["level0_stop_writes_trigger"]
     assert load["num"] > 0 and load["operations"] > 0

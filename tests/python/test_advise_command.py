@@ -10,7 +10,7 @@ import pytest
 from advised import DRIVE, GIB, LOAD, advice, prediction
 
 from spillway.advise import advise
-from spillway.advise.configuration import DEFAULTS, Configuration
+from spillway.advise.configuration import DEFAULTS, SEPARATED, Configuration
 from spillway.advise.exact import exact
 from spillway.advise.options_file import options_text
 from spillway.advise.search import Request
@@ -181,9 +181,22 @@ def test_standard_output_is_no_place_for_a_file(
 def test_arguments_that_are_no_text_are_one_sentence(
     flag: str, invoke: Any, at_once: list[str], tmp_path: Path
 ) -> None:
-    done = invoke(*at_once, flag, f"{tmp_path}/\udcff\udc80")
+    others = at_once if flag != "--preset" else [at_once[0], *at_once[at_once.index("made") + 1 :]]
+    done = invoke(*others, flag, f"{tmp_path}/\udcff\udc80")
     assert done.code == 2 and "udcff" in done.err and done.err.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("value", [100, 1000])
+def test_rows_that_are_formulas_say_so(value: int, invoke: Any, ask_command: list[str], tmp_path: Path) -> None:
+    """Values are separated from 256 bytes on."""
+    place = tmp_path / "a.json"
+    done = invoke(*ask_command, "--value", value, "--mix", "put=1", "--top", "100", "--memory", "8GiB", "--json", place)
+    assert done.code == 0, done.err
+    made = json.loads(place.read_text())
+    has = any(each["configuration"]["shape"] == SEPARATED for each in made["ranked"])
+    assert has == (value == 1000) and bool(made["notes"]) == has
+    assert all(each in done.out.replace("\n", " ") for each in made["notes"])
 
 
 # ---------------------------------------------------------------- measured beside predicted

@@ -209,21 +209,24 @@ def test_space_lies_within_its_interval_and_holds_the_data(shape: str, skew: flo
 
 
 @pytest.mark.native
-def test_keys_that_no_put_has_reached_are_in_what_compactions_write(
-    quickstart: Drive, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("skew", [None, 0.9])
+@pytest.mark.parametrize("shape", [LEVELED, UNIVERSAL, SINGLE])
+def test_a_short_simulation_says_what_a_long_one_does(
+    shape: str, skew: float | None, quickstart: Drive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So many puts that most keys are there write more for each; a short simulation has to say nearly as much."""
-    load = replace(LOAD, data_bytes=96 * MIB, skew=0.9, puts=1.0, gets=0.0, scans=0.0)
-    config = config_of(SINGLE, write_buffer_bytes=2 * MIB, file_bytes=2 * MIB)
+    """Every key is in the tree before the first put, so that what compactions write is that of a full tree."""
+    load = replace(LOAD, data_bytes=96 * MIB, skew=skew, puts=1.0, gets=0.0, scans=0.0)
+    config = config_of(shape, write_buffer_bytes=2 * MIB, file_bytes=2 * MIB, level_base_bytes=8 * MIB)
     setting = Setting(load, quickstart, 2)
-    short = thorough(setting, config, (1,), 3000.0).wa_app
-    monkeypatch.setattr("spillway.advise.simulated._of_missing", lambda *_: 1.0)
-    plain = thorough(setting, config, (1,), 3000.0).wa_app
-    monkeypatch.setattr("spillway.advise.simulated.WARM_ROUNDS", 14.0)
-    monkeypatch.setattr("spillway.advise.simulated.ROUNDS", 16.0)
-    long = thorough(setting, config, (1,), 3000.0).wa_app
-    assert plain < short and abs(short - long) < abs(plain - long)
-    assert short == pytest.approx(long, rel=0.25)
+    short = thorough(setting, config, (1,), 3000.0)
+    for name in ("WARM_ROUNDS", "WARM_ZIPFIAN_ROUNDS", "ROUNDS"):
+        monkeypatch.setattr(f"spillway.advise.simulated.{name}", 8.0)
+    long = thorough(setting, config, (1,), 3000.0)
+    assert short.wa_app == pytest.approx(long.wa_app, rel=0.15)
+    # A universal tree of zipfian keys is merged as a whole so seldom that a short simulation does not see it.
+    if (shape, skew) != (UNIVERSAL, 0.9):
+        assert short.held_bytes == pytest.approx(long.held_bytes, rel=0.15)
+    assert sum(short.level_bytes) >= 0.99 * load.data_bytes
 
 
 @pytest.mark.parametrize("dynamic", [False, True])

@@ -71,6 +71,7 @@ Json result_of(const lsm::Spec& spec, const lsm::Figures& figures, const device:
           {"simulated_seconds", figures.load_seconds},
           {"settle_seconds", figures.settle_seconds},
           {"ops_s", figures.load_seconds > 0 ? figures.operations / figures.load_seconds : 0.0},
+          {"preloaded_bytes", whole(figures.preloaded_bytes)},
           {"user_bytes", whole(figures.user_bytes)},
           {"live_user_bytes", whole(figures.live_user_bytes)},
           {"wal_bytes", whole(figures.wal_bytes)},

@@ -147,6 +147,8 @@ Status read_lsm_load(const Json& json, lsm::LoadSpec& load) {
                                   lsm::KeyOrder::zipfian};
   load.order = kOrders[choice(fields, "load", "distribution", {"filluniquerandom", "fillseq", "uniform", "zipfian"}, 0,
                               problem)];
+  constexpr std::array kPreloads = {lsm::Preload::none, lsm::Preload::in_order};
+  load.preload = kPreloads[choice(fields, "load", "preload", {"none", "fillseq"}, 0, problem)];
   load.zipfian_constant = fields.number("zipfian_constant", 0.99, 0.01, 10);
   load.rate_ops_s = fields.optional_number("rate_ops_s", 1e-3, 1e12);
   load.settle = fields.flag("settle", true);
@@ -154,6 +156,11 @@ Status read_lsm_load(const Json& json, lsm::LoadSpec& load) {
   if (!problem) return problem;
   load.operations = operations ? static_cast<double>(*operations) : load.keys;
   const bool once = load.order == lsm::KeyOrder::unique_random || load.order == lsm::KeyOrder::sequential;
+  if (once && load.preload != lsm::Preload::none) {
+    return Status::bad_input(
+        "load.preload puts every key into the tree, and this distribution writes keys that are not there; take uniform "
+        "or zipfian");
+  }
   if (once && load.operations > load.keys) {
     return Status::bad_input(
         "load.operations is above load.num, and this distribution writes each key once; lower it or "

@@ -47,6 +47,7 @@ def lsm() -> None:
     show_default=True,
     help="Of the keys that are put.",
 )
+@click.option("--preload", is_flag=True, help="Every key is there before: loaded in order, compacted, not counted.")
 @click.option(
     "--rate",
     type=FiniteRange(0, min_open=True),
@@ -155,6 +156,7 @@ def _request(options: Document, sampled: bool) -> Document:
         load__key_bytes=key_bytes,
         load__value_bytes=value_bytes,
         load__distribution=options["distribution"],
+        load__preload="fillseq" if options["preload"] else None,
         load__rate_ops_s=options["rate"],
         tree__shape=options["shape"],
         tree__fanout=options["fanout"],
@@ -181,6 +183,8 @@ def _print(result: Document) -> None:
     derived = ratios(result)
     table = plain_table()
     seconds = f"{result['simulated_seconds']:,.1f} s, then {result['settle_seconds']:,.1f} s until nothing was left"
+    if result["preloaded_bytes"]:
+        table.add_row("before", f"{human_bytes(result['preloaded_bytes'])} in files")
     table.add_row("puts", f"{result['operations']:,} in {seconds}")
     table.add_row("rate", f"{result['ops_s']:,.0f} a second")
     table.add_row("wa_app", f"{number(derived.wa_app, '.2f')}  ({_bytes_by_cause(result)})")
