@@ -44,8 +44,9 @@ class DbImpl final : public UniformDb {
   ~DbImpl() override;
 
   // Makes the contents of the spill store live, and starts the threads. If it succeeds, the database owns `handles` of
-  // column families other than the default.
-  rocksdb::Status start(const std::vector<rocksdb::ColumnFamilyHandle*>& handles, const StoreContents& contents);
+  // column families other than the default. `users`: the user's handles.
+  rocksdb::Status start(const std::vector<rocksdb::ColumnFamilyHandle*>& handles,
+                        const std::vector<rocksdb::ColumnFamilyHandle*>& users, const StoreContents& contents);
 
   // --- spillway::DB
   rocksdb::Status Rollback() override;

@@ -251,7 +251,7 @@ class Opening {
     if (status.ok() && !found.is_read()) status = found.read(known);
     if (status.ok()) status = begin_opening(*found.binding, base, column_families.size(), handles);
     std::unique_ptr<DbImpl> made;  // destroyed after the handles, which RocksDB must no longer have when it closes
-    if (status.ok()) status = start(base, found, own, &made);
+    if (status.ok()) status = start(base, found, own, *handles, &made);
     if (status.ok()) {
       *db = made.release();
       return status;
@@ -286,11 +286,11 @@ class Opening {
   }
 
   Status start(const std::shared_ptr<rocksdb::DB>& base, const FoundStore& found, const Handles& own,
-               std::unique_ptr<DbImpl>* made) {
+               const Handles& users, std::unique_ptr<DbImpl>* made) {
     main_.binding = found.binding;
     const spill::OpenedParts parts{found.store, main_, detector_, handle_watcher_};
     *made = std::make_unique<DbImpl>(base, spill_, parts);
-    return (*made)->start(own, found.contents);
+    return (*made)->start(own, users, found.contents);
   }
 
   rocksdb::DBOptions user_;

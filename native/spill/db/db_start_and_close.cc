@@ -67,7 +67,8 @@ BurstWatch::Activity DbImpl::write_activity() const {
           std::chrono::duration_cast<std::chrono::microseconds>(live_.store().append_wait())};
 }
 
-Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const StoreContents& contents) {
+Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const std::vector<ColumnFamilyHandle*>& users,
+                     const StoreContents& contents) {
   closing_.set_found_writes(contents.has_writes);
   if (Status status = families_.add(handles); !status.ok()) return status;
   const std::string& directory = rollbacks_.bring_back.sorted_directory();
@@ -83,7 +84,7 @@ Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const Stor
       &base(), &live_.families(),
       [this](const Signals& signals, Route before, Route now) { on_poll(signals, before, now); },
       [this] { return write_activity(); });
-  families_.start(handles);
+  families_.start(handles, users);
   rollbacks_.thread.start();
   closing_.set_started([this] { router_.detector().end_polls(kMostOfExit); });
   return {};
@@ -102,6 +103,7 @@ Status DbImpl::Close() {
 
 Status DbImpl::shut_down() {
   main_.stop();
+  live_.dropped().release_all();
   rollbacks_.thread.stop();
   router_.detector().stop();
   Status status;

@@ -42,7 +42,9 @@ Status Families::add(const std::vector<Handle*>& handles) {
   return {};
 }
 
-void Families::start(const std::vector<Handle*>& handles) {
+void Families::start(const std::vector<Handle*>& handles, const std::vector<Handle*>& users) {
+  for (const Handle* handle : handles) count_handle(handle, 1);
+  for (const Handle* handle : users) count_handle(handle, 1);
   watcher_->start([this](Handle* handle) { on_handle_deletion(handle); });
   const MutexLock lock(mutex_);
   kept_ = handles;
@@ -68,7 +70,22 @@ Status Families::create_by(const rocksdb::ColumnFamilyDescriptor& family, Handle
   Status status = create(without_slowdown(family.options));
   if (!status.ok()) return status;
   change.keep();
+  count_handle(*handle, 1);
   return live_.families().add(*handle);
+}
+
+// A family that was dropped is read through any of its handles.
+void Families::count_handle(const Handle* handle, int change) {
+  const std::uint32_t id = handle->GetID();
+  bool is_last = false;
+  {
+    const MutexLock lock(counts_mutex_);
+    const auto count = counts_.try_emplace(id, 0).first;
+    count->second += change;
+    is_last = count->second <= 0;
+    if (is_last) counts_.erase(count);
+  }
+  if (is_last) live_.dropped().release(id);
 }
 
 Status Families::create(const rocksdb::ColumnFamilyDescriptor& family, Handle** handle) {
@@ -132,20 +149,39 @@ Status Families::with_nothing_of(std::uint32_t family, const std::function<Statu
   return rollbacks_.main_only.run([&](bool) { return action(); });
 }
 
-// A dropped family stays readable through its handle, so its diverted writes are brought back first.
+// Rollbacks are held too, so that none ingests anything of a family that is being dropped.
+Status Families::drop_unreturned(std::uint32_t family, const std::function<Status()>& drop) {
+  const MutexLock no_change(main_.user_options().one_at_a_time());
+  const BringBack::Wait wait(rollbacks_.bring_back);
+  const MutexLock no_rollback(rollbacks_.bring_back.mutex());
+  Status status;
+  commits_.notes.hold_commits([&] {
+    View left{live_.generations(), live_.visible()};
+    status = drop();
+    if (status.ok()) live_.dropped().keep(family, std::move(left));
+  });
+  return status;
+}
+
+// A dropped family stays readable through its handle, so its diverted writes are brought back first. Where that fails,
+// on a full drive for example, they stay in the spill store for as long as there is a handle.
 Status Families::drop(Handle* family) {
   const std::uint32_t id = family->GetID();
   if (id == main_.db().DefaultColumnFamily()->GetID() || live_.families().of(id).is_dropped) {
     return main_.db().DropColumnFamily(family);  // which returns the reason
   }
   std::shared_future<void> is_free;
-  const Status status = with_nothing_of(id, [&] {
+  bool was_tried = false;
+  const auto drop_now = [&] {
+    was_tried = true;
     const Status dropped = main_.db().DropColumnFamily(family);
     if (!dropped.ok()) return dropped;
     is_free = live_.families().take_handle(id);
     live_.families().drop(id);
     return dropped;
-  });
+  };
+  Status status = with_nothing_of(id, drop_now);
+  if (!status.ok() && !was_tried && !status.IsShutdownInProgress()) status = drop_unreturned(id, drop_now);
   if (!status.ok()) return status;
   is_free.wait();
   detector_.poll_now();  // the family's stalls are over
@@ -171,6 +207,7 @@ Status Families::destroy_handle(Handle* family) {
 // again.
 void Families::on_handle_deletion(Handle* handle) {
   const std::uint32_t id = handle->GetID();
+  count_handle(handle, -1);
   if (live_.families().of(id).handle != handle) return;
   const rocksdb::ColumnFamilyOptions options = options_of(handle);
   std::shared_future<void> is_free;

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/mutex.h"
@@ -44,8 +45,9 @@ class Families {
 
   // Takes ownership of the `handles` of families other than the default.
   rocksdb::Status add(const std::vector<Handle*>& handles);
-  // From now on, a handle that is about to be destroyed is first withdrawn from rollbacks.
-  void start(const std::vector<Handle*>& handles);
+  // From now on, a handle that is about to be destroyed is first withdrawn from rollbacks. `users`: the user's handles,
+  // of which a family has several if it was listed several times.
+  void start(const std::vector<Handle*>& handles, const std::vector<Handle*>& users);
   void stop();  // REQUIRES: no handle is being destroyed
 
   rocksdb::Status create(const rocksdb::ColumnFamilyDescriptor& family, Handle** handle);
@@ -65,6 +67,9 @@ class Families {
   // Creates a column family by `create`, which is passed the family's options with the slowdown switched off.
   rocksdb::Status create_by(const rocksdb::ColumnFamilyDescriptor& family, Handle** handle,
                             const std::function<rocksdb::Status(const rocksdb::ColumnFamilyOptions&)>& create);
+  // Drops a family of which the spill store has writes that cannot be brought back now. Its handles read them there.
+  rocksdb::Status drop_unreturned(std::uint32_t family, const std::function<rocksdb::Status()>& drop);
+  void count_handle(const Handle* handle, int change);
   // Runs `action` while commits are held and the spill store has nothing of the family.
   rocksdb::Status with_nothing_of(std::uint32_t family, const std::function<rocksdb::Status()>& action);
   void on_handle_deletion(Handle* handle);
@@ -78,6 +83,9 @@ class Families {
   Mutex mutex_;
   std::vector<Handle*> kept_ GUARDED_BY(mutex_);  // owned until the database closes
   bool is_stopped_ GUARDED_BY(mutex_) = false;
+  Mutex counts_mutex_;
+  // Handles of each family that are not destroyed, the library's own among them.
+  std::unordered_map<std::uint32_t, int> counts_ GUARDED_BY(counts_mutex_);
 };
 
 }  // namespace spillway::spill

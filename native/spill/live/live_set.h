@@ -15,6 +15,7 @@
 #include "spill/live/column_families.h"
 #include "spill/live/commit_role.h"
 #include "spill/live/deferred_releases.h"
+#include "spill/live/dropped_families.h"
 #include "spill/live/generation.h"
 #include "spill/live/key_index.h"
 #include "spill/live/memory_count.h"
@@ -31,6 +32,8 @@ class LiveSet {
   Store& store() const { return *store_; }
   ColumnFamilies& families() { return families_; }
   const ColumnFamilies& families() const { return families_; }
+  DroppedFamilies& dropped() { return dropped_; }
+  const DroppedFamilies& dropped() const { return dropped_; }
   KeyIndex& index() { return index_; }
   const KeyIndex& index() const { return index_; }
 
@@ -96,6 +99,7 @@ class LiveSet {
   std::atomic<bool> has_any_{false};
   std::atomic<Sequence> visible_{0};
   Sequence recovered_ = 0;
+  DroppedFamilies dropped_;
 };
 
 }  // namespace spillway::spill

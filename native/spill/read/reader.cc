@@ -83,15 +83,23 @@ rocksdb::Status Reader::value_of(const Entry& entry, const ReadOptions& options,
 rocksdb::Status Reader::get_at(const ReadState& state, const ReadOptions& options, ColumnFamilyHandle* family,
                                const Slice& key, PinnableSlice* value) {
   const std::uint32_t id = family->GetID();
-  const Entry* const entry = state.view.find(id, view(key));
+  const std::optional<View> kept = live_.dropped().view_of(id, state.view.up_to);
+  const View& seen = kept ? *kept : state.view;
+  const Entry* const entry = seen.find(id, view(key));
   const Sequence removed =
-      options.ignore_range_deletions ? 0 : state.view.covering_tombstone(id, view(key), live_.families());
+      options.ignore_range_deletions ? 0 : seen.covering_tombstone(id, view(key), live_.families());
   if (entry != nullptr && entry->sequence > removed) {
     if (entry->kind == Kind::remove) return rocksdb::Status::NotFound();
     return value_of(*entry, options, value);
   }
   if (entry != nullptr || removed != 0) return rocksdb::Status::NotFound();
   return main_.db().Get(for_main(options, state), family, key, value);
+}
+
+rocksdb::Status Reader::get_from_main(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                                      PinnableSlice* value) {
+  if (live_.dropped().has_any()) return get_at({{nullptr, ~Sequence{0}}, nullptr}, options, family, key, value);
+  return main_.db().Get(options, family, key, value);
 }
 
 // A range tombstone covers the key. The tombstone and the index are of the same state if all commits that were looked
@@ -106,7 +114,7 @@ rocksdb::Status Reader::get_covered(const ReadOptions& options, ColumnFamilyHand
   const Sequence written = found ? found->entry.sequence : 0;
   if (written > visible || live_.generations() != generations) return get_at(take_state(), options, family, key, value);
   if (written < removed) return rocksdb::Status::NotFound();
-  if (!found || found->generation->is_dropped()) return main_.db().Get(options, family, key, value);
+  if (!found || found->generation->is_dropped()) return get_from_main(options, family, key, value);
   if (found->entry.kind == Kind::remove) return rocksdb::Status::NotFound();
   return value_of(found->entry, options, value);
 }
@@ -115,7 +123,7 @@ rocksdb::Status Reader::get(const ReadOptions& options, ColumnFamilyHandle* fami
                             PinnableSlice* value) {
   if (options.timestamp != nullptr) return main_.db().Get(options, family, key, value);  // not supported
   if (options.snapshot != nullptr) return get_at(state_of(options), options, family, key, value);
-  if (!live_.has_any()) return main_.db().Get(options, family, key, value);
+  if (has_nothing_diverted()) return main_.db().Get(options, family, key, value);
   increment(telemetry_.counts.reads_with_live);
   const std::uint32_t id = family->GetID();
   // Taken before the index is read: a tombstone that is missing here cannot be older than the entry.
@@ -126,7 +134,7 @@ rocksdb::Status Reader::get(const ReadOptions& options, ColumnFamilyHandle* fami
   if (!options.ignore_range_deletions && now.covering_tombstone(id, view(key), live_.families()) != 0) {
     return get_covered(options, family, key, value);
   }
-  if (!found || found->generation->is_dropped()) return main_.db().Get(options, family, key, value);  // RocksDB has it
+  if (!found || found->generation->is_dropped()) return get_from_main(options, family, key, value);
   if (found->entry.kind == Kind::remove) return rocksdb::Status::NotFound();
   return value_of(found->entry, options, value);
 }
@@ -154,7 +162,7 @@ std::vector<rocksdb::Status> Reader::multi_get(const ReadOptions& options,
 
 void Reader::multi_get(const ReadOptions& options, const KeysToGet& keys, bool is_sorted) {
   const Sequence visible = live_.visible();  // before RocksDB is read
-  if (options.snapshot == nullptr && !live_.has_any()) {
+  if (options.snapshot == nullptr && has_nothing_diverted()) {
     main_.db().MultiGet(options, keys.count, keys.families, keys.keys, keys.values, keys.statuses, is_sorted);
     // Otherwise RocksDB's state may be newer than a diverted write that this read would miss.
     if (live_.visible() == visible) return;
@@ -162,7 +170,8 @@ void Reader::multi_get(const ReadOptions& options, const KeysToGet& keys, bool i
   }
   const ReadState state = state_of(options);
   // (With a timestamp RocksDB returns the reason why not.)
-  if (is_empty(state.view.generations) || options.timestamp != nullptr) {
+  const bool has_none = is_empty(state.view.generations) && !live_.dropped().has_any();
+  if (has_none || options.timestamp != nullptr) {
     main_.db().MultiGet(for_main(options, state), keys.count, keys.families, keys.keys, keys.values, keys.statuses,
                         is_sorted);
     return;
@@ -210,7 +219,7 @@ rocksdb::Status Reader::verify_checksums() const {
 
 bool Reader::key_may_exist(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key, std::string* value,
                            bool* value_found) {
-  if (!live_.has_any() && options.snapshot == nullptr) {
+  if (has_nothing_diverted() && options.snapshot == nullptr) {
     return main_.db().KeyMayExist(options, family, key, value, value_found);
   }
   if (value_found != nullptr) *value_found = false;
@@ -224,6 +233,10 @@ IteratorSource Reader::base_of_now(const ReadOptions& options, ColumnFamilyHandl
   made.view = take_view([&](const std::shared_ptr<const Generations>& generations) {
     made.main.reset(main_.db().NewIterator(main_options(options, generations), family));
   });
+  if (const auto kept = live_.dropped().view_of(family->GetID())) {
+    made.view = *kept;
+    made.main.reset(main_.db().NewIterator(main_options(options, kept->generations), family));
+  }
   made.prefix_extractor = prefix_extractor_of(family, options, made.view);
   return made;
 }
@@ -250,8 +263,8 @@ IteratorSource Reader::base_at_any(const ReadOptions& options, std::uint32_t id)
 
 IteratorSource Reader::base_at(const ReadState& state, const ReadOptions& options, ColumnFamilyHandle* family) {
   IteratorSource on;
-  on.view = state.view;
-  on.main.reset(main_.db().NewIterator(main_options(for_main(options, state), state.view.generations), family));
+  on.view = live_.dropped().view_of(family->GetID(), state.view.up_to).value_or(state.view);
+  on.main.reset(main_.db().NewIterator(main_options(for_main(options, state), on.view.generations), family));
   on.holds = std::const_pointer_cast<rocksdb::Snapshot>(state.main);
   on.prefix_extractor = prefix_extractor_of(family, options, on.view);
   return on;

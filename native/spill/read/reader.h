@@ -58,11 +58,15 @@ class Reader {
  private:
   // The view as of the last call of `take_main`, which takes RocksDB's side of it.
   View take_view(const LiveSet::TakeMain& take_main);
+  bool has_nothing_diverted() const { return !live_.has_any() && !live_.dropped().has_any(); }
   ReadState take_state();
   ReadState state_of(const rocksdb::ReadOptions& options);
 
   rocksdb::Status get_at(const ReadState& state, const rocksdb::ReadOptions& options,
                          rocksdb::ColumnFamilyHandle* family, const rocksdb::Slice& key, rocksdb::PinnableSlice* value);
+  // For a key that is in no live generation: RocksDB has it, unless its family was dropped.
+  rocksdb::Status get_from_main(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family,
+                                const rocksdb::Slice& key, rocksdb::PinnableSlice* value);
   rocksdb::Status get_covered(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family,
                               const rocksdb::Slice& key, rocksdb::PinnableSlice* value);
   rocksdb::Status value_of(const Entry& entry, const rocksdb::ReadOptions& options, rocksdb::PinnableSlice* value);

@@ -200,7 +200,7 @@ Status BringBack::ingest_files(const std::vector<SortedFile>& files) {
     if (is_new) arguments.emplace_back().column_family = family.handle;
     add_to(&arguments[at->second], file, context_.main.ingested_files().may_move());
   }
-  if (arguments.empty()) return {};
+  if (arguments.empty()) return context_.main.sync_log();  // as where all of a part is superseded
   std::vector<rocksdb::ColumnFamilyHandle*> into;
   into.reserve(arguments.size());
   for (const auto& one : arguments) into.push_back(one.column_family);
