@@ -23,11 +23,15 @@ std::uint64_t bound(std::size_t key_bytes) { return key_bytes <= 16 ? 100 : 100 
 
 class KeyBytes : public testing::TestWithParam<std::size_t> {
  protected:
-  void insert() {
+  void insert() { write(sequence_ + 1); }
+  // The next version of that key.
+  void write(std::uint64_t key_number) {
     std::string key(GetParam(), 'k');
-    const auto number = static_cast<std::uint32_t>(++sequence_) * 2654435761U;  // no two the same
+    const auto number = static_cast<std::uint32_t>(key_number) * 2654435761U;  // no two the same
     for (std::size_t i = 0; i < 4; ++i) key[i] = static_cast<char>(number >> (8 * i));
-    index_.insert(generations_.back()->add(0, key, sequence_, Kind::put, {.offset = 0, .from = 0, .length = 1}));
+    index_.write(
+        {.column_family = 0, .key = key, .sequence = ++sequence_, .value = {.offset = 0, .from = 0, .length = 1}},
+        *generations_.back(), /*may_replace=*/true);
   }
   void add_generation() {
     const GenerationId id = ++last_id_;
@@ -65,6 +69,22 @@ TEST_P(KeyBytes, StayWithinTheBoundWhileTheIndexGrows) {
     }
     ASSERT_TRUE(is_within_bound()) << memory() << " bytes of " << index_.size() << " keys";
   }
+}
+
+// No view holds the older versions.
+TEST_P(KeyBytes, StayWithinTheBoundWhereKeysAreOverwritten) {
+  add_generation();
+  const std::uint64_t most = kMostKeys / 4;
+  for (std::uint64_t key = 1; key <= most; ++key) {
+    write(key);
+    write(key);
+    write(1 + key * 7919 % key);
+    if (key % 50'000 == 0) sort();
+    if (key < kLeastKeys) continue;
+    ASSERT_TRUE(is_within_bound()) << memory() << " bytes of " << index_.size() << " keys";
+  }
+  EXPECT_EQ(index_.size(), most);
+  EXPECT_EQ(generations_.back()->entries(), 3 * most);
 }
 
 TEST_P(KeyBytes, StayWithinTheBoundWhileGenerationsComeAndGo) {

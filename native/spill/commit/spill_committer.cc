@@ -30,8 +30,14 @@ std::string_view view(const Slice& slice) { return {slice.data(), slice.size()};
 // Adds operations to a generation and counts them by column family.
 class EntryAdder {
  public:
-  EntryAdder(Generation& generation, KeyIndex* index, const char* record, std::uint64_t offset, Sequence first)
-      : generation_(generation), index_(index), record_(record), offset_(offset), next_(first) {}
+  EntryAdder(Generation& generation, KeyIndex& index, bool may_replace, const char* record, std::uint64_t offset,
+             Sequence first)
+      : generation_(generation),
+        index_(index),
+        may_replace_(may_replace),
+        record_(record),
+        offset_(offset),
+        next_(first) {}
   ~EntryAdder() { count(); }
   EntryAdder(const EntryAdder&) = delete;
   EntryAdder& operator=(const EntryAdder&) = delete;
@@ -70,8 +76,7 @@ class EntryAdder {
     }
     ++(kind == spill::Kind::put ? tally_.puts : tally_.removes);
     if (kind == spill::Kind::put) tally_.put_bytes += key.size() + location.length;
-    const Entry* const entry = generation_.add(family, view(key), next_++, kind, location, checksum);
-    if (index_ != nullptr) index_->insert(entry);
+    index_.write({family, view(key), next_++, kind, location, checksum}, generation_, may_replace_);
   }
 
   void count() REQUIRES(in_commit_queue) {
@@ -82,7 +87,8 @@ class EntryAdder {
   std::uint32_t family_ = 0;
   Tally tally_;  // of the current family, not yet added to the generation's counts
   Generation& generation_;
-  KeyIndex* const index_;
+  KeyIndex& index_;
+  const bool may_replace_;
   const char* const record_;
   const std::uint64_t offset_;
   Sequence next_;
@@ -91,9 +97,9 @@ class EntryAdder {
 }  // namespace
 
 Sequence add_entries_of(const WriteBatch& batch, std::uint64_t offset, Sequence first, Generation& generation,
-                        KeyIndex* index) {
+                        KeyIndex& index, bool may_replace) {
   // In the record, the batch follows the header.
-  EntryAdder adder(generation, index, batch.Data().data() - kRecordHeaderBytes, offset, first);
+  EntryAdder adder(generation, index, may_replace, batch.Data().data() - kRecordHeaderBytes, offset, first);
   const Status status = visit_batch(batch, [&](const BatchOperation& operation) {
     in_commit_queue.assume_held();  // visit_batch() has returned before this function does
     return adder.add(operation);
@@ -261,15 +267,17 @@ Status SpillCommitter::append(std::span<PreparedCommit> group, bool sync) {
 void SpillCommitter::apply(std::span<const PreparedCommit> group) {
   Generation& active = *writer_.active();
   Counts& counts = context_.telemetry.counts;
+  const bool may_replace = context_.live.begin_replacing();
   for (const PreparedCommit& one : group) {
     const std::uint64_t before = active.user_bytes();
-    (void)add_entries_of(*one.batch, one.offset, one.first_sequence, active, &context_.live.index());
+    (void)add_entries_of(*one.batch, one.offset, one.first_sequence, active, context_.live.index(), may_replace);
     increment(counts.diverted_writes, one.batch->Count());
     increment(counts.diverted_bytes, active.user_bytes() - before);
     notes_.on_commit(one.commit->sync, one.main_sequence);
   }
   steps::reached("spill.commit.added");
   context_.live.show({active.id(), writer_.next_sequence() - 1});
+  if (may_replace) context_.live.end_replacing();
   if (is_full_size(active)) writer_.seal();
 }
 

@@ -20,11 +20,11 @@
 
 namespace spillway::spill {
 
-// Adds the operations of a batch to a generation (and to the index, newest last); the first gets sequence `first`.
-// `offset` is that of the batch's record. Returns the next sequence. REQUIRES: the batch can be diverted and has no
-// merges.
+// Adds the operations of a batch to a generation and to the index, newest last; the first gets sequence `first`.
+// `offset` is that of the batch's record. Returns the next sequence. `may_replace`: as in KeyIndex::write.
+// REQUIRES: the batch can be diverted and has no merges.
 Sequence add_entries_of(const rocksdb::WriteBatch& batch, std::uint64_t offset, Sequence first, Generation& generation,
-                        KeyIndex* index) REQUIRES(in_commit_queue);
+                        KeyIndex& index, bool may_replace) REQUIRES(in_commit_queue);
 
 class SpillCommitter final : public CommitEnv {
  public:

@@ -95,7 +95,7 @@ Status CheckpointMaker::capture(Captured* captured) {
   {
     const MutexLock no_change(main_.user_options().one_at_a_time());  // no family is being created
     commits_.notes.hold_commits([&] {
-      captured->view = View{live_.generations(), live_.visible()};
+      captured->view = live_.view();
       captured->families = options_of_families();
       rocksdb::LiveFilesStorageInfoOptions options;
       // Writes without a log must be in a table. Otherwise the log is copied, because a flush would take longer.

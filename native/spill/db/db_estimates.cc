@@ -132,11 +132,11 @@ Status DbImpl::GetApproximateSizes(const rocksdb::SizeApproximationOptions& opti
                                    const rocksdb::Range* ranges, int count, std::uint64_t* sizes) {
   const Status status = base().GetApproximateSizes(options, family, ranges, count, sizes);
   if (!status.ok() || !live_.has_any()) return status;
-  const auto generations = live_.generations();
+  const View now = live_.view();
   for (int i = 0; i < count; ++i) {
-    sizes[i] +=
-        estimate_range(*generations, live_.families(), family->GetID(), view(ranges[i].start), view(ranges[i].limit))
-            .bytes;
+    sizes[i] += estimate_range(*now.generations, live_.families(), family->GetID(), view(ranges[i].start),
+                               view(ranges[i].limit))
+                    .bytes;
   }
   return status;
 }
@@ -145,9 +145,9 @@ void DbImpl::GetApproximateMemTableStats(ColumnFamilyHandle* family, const rocks
                                          std::uint64_t* size) {
   base().GetApproximateMemTableStats(family, range, count, size);
   if (!live_.has_any()) return;
-  const auto generations = live_.generations();
+  const View now = live_.view();
   const RangeEstimate spilled =
-      estimate_range(*generations, live_.families(), family->GetID(), view(range.start), view(range.limit));
+      estimate_range(*now.generations, live_.families(), family->GetID(), view(range.start), view(range.limit));
   *count += spilled.entries;
   *size += spilled.bytes;
 }

@@ -156,7 +156,7 @@ Status Families::drop_unreturned(std::uint32_t family, const std::function<Statu
   const MutexLock no_rollback(rollbacks_.bring_back.mutex());
   Status status;
   commits_.notes.hold_commits([&] {
-    View left{live_.generations(), live_.visible()};
+    View left = live_.view();
     status = drop();
     if (status.ok()) live_.dropped().keep(family, std::move(left));
   });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -88,15 +89,18 @@ class Replay {
     if (!header) return damaged(record);
     if (generations->empty() || generations->back()->id() != record.generation) {
       generations->push_back(live_.make_generation(record.generation));
+      keys_ = std::make_unique<KeyIndex>();
     }
     records.push_back({record.generation, record.offset, *header});
     const WriteBatch batch(batch_of(record.bytes).ToString());
-    next_sequence = add_entries_of(batch, record.offset, header->first_sequence, *generations->back(), nullptr);
+    next_sequence = add_entries_of(batch, record.offset, header->first_sequence, *generations->back(), *keys_,
+                                   /*may_replace=*/true);
     return {};
   }
 
   const LiveSet& live_;
   const Store& store_;
+  std::unique_ptr<KeyIndex> keys_;  // of the newest generation, which thus takes no more memory than before
 };
 
 // Truncates the store after the first `kept` records. Reads the truncated generation again, up to there.

@@ -23,7 +23,8 @@ struct Location {
   std::uint32_t length = 0;
 };
 
-// Lives in its generation's list of entries, its key right behind it.
+// Lives in its generation's list of entries, its key right behind it. A newer version of its key may take its place
+// (KeyIndex::write).
 struct Entry {
   const Generation* generation = nullptr;
   Sequence sequence = 0;

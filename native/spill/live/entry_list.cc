@@ -84,6 +84,14 @@ const Entry* EntryList::append(Entry fields, std::string_view key) {
   return newest_;
 }
 
+void EntryList::replace(const Entry& entry, const Entry& fields) {
+  Entry& replaced = const_cast<Entry&>(entry);  // as append() made it
+  replaced.sequence = fields.sequence;
+  replaced.value = fields.value;
+  replaced.value_checksum = fields.value_checksum;
+  replaced.kind = fields.kind;
+}
+
 const Entry& EntryList::next(Place* place) const {
   if (place->block_ == nullptr || place->at_ == place->block_->end.load(std::memory_order_relaxed)) {
     const auto& link = place->block_ == nullptr ? first_ : place->block_->next;

@@ -13,7 +13,8 @@
 
 namespace spillway::spill {
 
-// Grows in the commit queue; any thread reads the first size() entries. An entry never moves.
+// Grows in the commit queue; any thread reads the first size() entries. An entry never moves. Where some were replaced,
+// only the sequences of a key's entries grow.
 class EntryList {
   struct Block;
 
@@ -33,6 +34,8 @@ class EntryList {
 
   // Copies the fields and the key, whose length it sets.
   const Entry* append(Entry fields, std::string_view key) REQUIRES(in_commit_queue);
+  // The entry becomes a newer version of its key. REQUIRES: it is in this list, and nobody reads it meanwhile
+  void replace(const Entry& entry, const Entry& fields) REQUIRES(in_commit_queue);
   // Null if there is none.
   const Entry* newest() const REQUIRES(in_commit_queue) { return newest_; }
 

@@ -20,13 +20,24 @@ void Generation::has_some_of(std::uint32_t column_family) {
   family_count_.store(column_families_.size(), std::memory_order_relaxed);
 }
 
+void Generation::count_operation(std::size_t key_bytes, std::size_t value_bytes, Sequence sequence) {
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  key_bytes_.fetch_add(key_bytes, std::memory_order_relaxed);
+  user_bytes_.fetch_add(key_bytes + value_bytes, std::memory_order_relaxed);
+  last_sequence_.store(sequence, std::memory_order_release);
+}
+
+void Generation::replace(const Entry& older, Sequence sequence, Kind kind, const Location& value,
+                         std::uint32_t value_checksum) {
+  count_operation(older.key_bytes, kind == Kind::put ? value.length : 0, sequence);
+  entries_.replace(older, {.sequence = sequence, .value = value, .value_checksum = value_checksum, .kind = kind});
+}
+
 const Entry* Generation::add(std::uint32_t column_family, std::string_view key, Sequence sequence, Kind kind,
                              const Location& value, std::uint32_t value_checksum) {
   const Entry* const before = entries_.newest();
   if (before == nullptr || before->column_family != column_family) has_some_of(column_family);
-  key_bytes_.fetch_add(key.size(), std::memory_order_relaxed);
-  user_bytes_.fetch_add(key.size() + (kind == Kind::put ? value.length : 0), std::memory_order_relaxed);
-  last_sequence_.store(sequence, std::memory_order_release);
+  count_operation(key.size(), kind == Kind::put ? value.length : 0, sequence);
   return entries_.append({.generation = this,
                           .sequence = sequence,
                           .value = value,

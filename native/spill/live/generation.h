@@ -1,7 +1,8 @@
 // One generation of diverted writes: its entries in memory, and what the rest of the library asks about them.
 //
-// Entries are added in the commit queue, and never changed or removed; any thread reads them. They are sorted when a
-// reader first asks for an order, so a write pays nothing for an order that no reader needs.
+// Entries are added in the commit queue, and never removed; any thread reads them. A newer version of a key takes the
+// place of an older one where no view can ask for that. They are sorted when a reader first asks for an order, so a
+// write pays nothing for an order that no reader needs.
 #pragma once
 
 #include <atomic>
@@ -54,6 +55,10 @@ class Generation : public std::enable_shared_from_this<Generation> {
   // --- In the commit queue; sequences grow.
   const Entry* add(std::uint32_t column_family, std::string_view key, Sequence sequence, Kind kind,
                    const Location& value, std::uint32_t value_checksum = 0) REQUIRES(in_commit_queue);
+  // The same, but in the place of `older`, of the same key. REQUIRES: that is the newest of its key, and of this
+  // generation; no view has it (LiveSet::begin_replacing)
+  void replace(const Entry& older, Sequence sequence, Kind kind, const Location& value, std::uint32_t value_checksum)
+      REQUIRES(in_commit_queue);
   void add(RangeTombstone tombstone) REQUIRES(in_commit_queue);
   void count(std::uint32_t column_family, const Tally& added) REQUIRES(in_commit_queue);  // what was added of a batch
   bool has_any_of(std::uint32_t column_family) const REQUIRES(in_commit_queue) {
@@ -79,18 +84,19 @@ class Generation : public std::enable_shared_from_this<Generation> {
   }
 
   std::uint64_t range_tombstone_count() const { return tombstones_.size(); }
-  std::uint64_t entries() const { return entries_.size(); }
+  std::uint64_t entries() const { return operations_.load(std::memory_order_relaxed); }  // those replaced as well
   std::uint64_t column_families() const { return family_count_.load(std::memory_order_relaxed); }  // that it has any of
   Tally tally(std::optional<std::uint32_t> column_family) const;                            // without one: of all
   std::uint64_t user_bytes() const { return user_bytes_.load(std::memory_order_relaxed); }  // keys and values
-  std::uint64_t key_bytes() const { return key_bytes_.load(std::memory_order_relaxed); }    // of the entries
+  std::uint64_t key_bytes() const { return key_bytes_.load(std::memory_order_relaxed); }    // of all entries()
   std::uint64_t memory_bytes() const { return entries_.memory_bytes() + tombstones_.memory_bytes(); }
   Sequence last_sequence() const { return last_sequence_.load(std::memory_order_acquire); }
-  // Every entry in order of arrival, the first `entries()` of this moment. Valid while the generation lives.
+  // Every entry of this moment that was not replaced. Valid while the generation lives.
   void for_each(const std::function<void(const Entry&)>& each) const { entries_.for_each(each); }
 
  private:
   void has_some_of(std::uint32_t column_family) REQUIRES(in_commit_queue);
+  void count_operation(std::size_t key_bytes, std::size_t value_bytes, Sequence sequence) REQUIRES(in_commit_queue);
 
   const GenerationId id_;
   const std::function<void(GenerationId)> on_last_use_;
@@ -102,6 +108,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   mutable Mutex tallies_mutex_;
   std::unordered_map<std::uint32_t, Tally> tallies_ GUARDED_BY(tallies_mutex_);  // by column family
 
+  std::atomic<std::uint64_t> operations_{0};
   std::atomic<std::uint64_t> user_bytes_{0};
   std::atomic<std::uint64_t> key_bytes_{0};
   std::atomic<Sequence> last_sequence_{0};
@@ -111,10 +118,14 @@ class Generation : public std::enable_shared_from_this<Generation> {
 // The generations that count, oldest first; immutable once published.
 using Generations = std::vector<std::shared_ptr<Generation>>;
 
+// While a view has one, no entry that it may read is replaced.
+struct ViewPin {};
+
 // What a reader sees of the spill store: these generations, up to this sequence.
 struct View {
   std::shared_ptr<const Generations> generations;
   Sequence up_to = 0;
+  std::shared_ptr<const ViewPin> pin = nullptr;  // null: it is asked for range tombstones alone
 
   // The newest entry of the key, or null. Its value's generation lives as long as the view.
   const Entry* find(std::uint32_t column_family, std::string_view key) const;

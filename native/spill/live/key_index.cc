@@ -180,12 +180,16 @@ std::optional<KeyIndex::Found> KeyIndex::find(std::uint32_t column_family, std::
   return Found{entry, entry.generation->shared_from_this()};
 }
 
-void KeyIndex::insert(const Entry* entry) {
-  const Probe probe(entry->column_family, entry->key());
+template <typename Make>
+void KeyIndex::place(std::uint32_t column_family, std::string_view key, const Make& make) {
+  const Probe probe(column_family, key);
   Shard& shard = shards_[probe.shard];
   const MutexLock lock(shard.mutex);
   Slot* const slot = shard.table.find(probe);
-  if (slot != nullptr && !slot->empty()) {
+  const bool is_there = slot != nullptr && !slot->empty();
+  const Entry* const entry = make(is_there ? slot->entry() : nullptr);
+  if (entry == nullptr) return;
+  if (is_there) {
     *slot = {entry, probe.slot_hash};
     return;
   }
@@ -193,6 +197,23 @@ void KeyIndex::insert(const Entry* entry) {
   shard.table.insert(slot, {entry, probe.slot_hash});
   memory_bytes_.fetch_add(shard.table.memory_bytes() - before, std::memory_order_relaxed);
   size_.fetch_add(1, std::memory_order_release);
+}
+
+void KeyIndex::insert(const Entry* entry) {
+  place(entry->column_family, entry->key(), [&](const Entry*) { return entry; });
+}
+
+// find() copies entries under the lock under which they are replaced here.
+void KeyIndex::write(const Version& version, Generation& to, bool may_replace) {
+  place(version.column_family, version.key, [&](const Entry* before) -> const Entry* {
+    in_commit_queue.assume_held();  // as by this function's caller
+    if (!may_replace || before == nullptr || before->generation != &to) {
+      return to.add(version.column_family, version.key, version.sequence, version.kind, version.value,
+                    version.value_checksum);
+    }
+    to.replace(*before, version.sequence, version.kind, version.value, version.value_checksum);
+    return nullptr;
+  });
 }
 
 void KeyIndex::remove(const Generation& generation) {

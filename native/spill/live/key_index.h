@@ -36,6 +36,18 @@ class KeyIndex {
   // The newest entry of the key.
   std::optional<Found> find(std::uint32_t column_family, std::string_view key) const;
 
+  // A version of a key that is newer than all that are here.
+  struct Version {
+    std::uint32_t column_family = 0;
+    std::string_view key;
+    Sequence sequence = 0;
+    Kind kind = Kind::put;
+    Location value;
+    std::uint32_t value_checksum = 0;
+  };
+  // Adds it to the generation and inserts it. `may_replace`: in the place of the version before, if that is of the same
+  // generation; REQUIRES then: no view has the generation.
+  void write(const Version& version, Generation& to, bool may_replace) REQUIRES(in_commit_queue);
   // REQUIRES: newer than every entry of its key that is here.
   void insert(const Entry* entry) REQUIRES(in_commit_queue);
   // Takes out every key whose newest entry is of this generation.
@@ -44,6 +56,11 @@ class KeyIndex {
 
  private:
   struct Shard;
+  // Calls `make` with the newest entry of the key, or null, and inserts what it returns, unless that is null. The key's
+  // shard is locked meanwhile.
+  template <typename Make>
+  void place(std::uint32_t column_family, std::string_view key, const Make& make);
+
   std::unique_ptr<Shard[]> shards_;
   std::atomic<std::uint64_t> size_{0};
   std::atomic<std::uint64_t> memory_bytes_;

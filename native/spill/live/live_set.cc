@@ -1,6 +1,7 @@
 #include "spill/live/live_set.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 namespace spillway::spill {
@@ -10,12 +11,36 @@ std::shared_ptr<const Generations> LiveSet::generations() const {
   return generations_;
 }
 
-void LiveSet::publish(std::shared_ptr<const Generations> generations) {
+View LiveSet::view() const {
+  for (;; std::this_thread::yield()) {  // a group becomes visible soon
+    const MutexLock lock(mutex_);
+    if (!is_replacing_) return {generations_, visible(), pin_};
+  }
+}
+
+// A count of references is no synchronization with those who let go of theirs; a reference that comes and goes is, so
+// whatever they have read they have read before it.
+bool LiveSet::begin_replacing() {
+  const MutexLock lock(mutex_);
+  auto one_more = pin_;
+  if (one_more.use_count() > 2) return false;
+  one_more.reset();
+  is_replacing_ = true;
+  return true;
+}
+
+void LiveSet::end_replacing() {
+  const MutexLock lock(mutex_);
+  is_replacing_ = false;
+}
+
+void LiveSet::publish(std::shared_ptr<const Generations> generations, bool has_new) {
   const bool any = !generations->empty();
   if (any) has_any_.store(true, std::memory_order_seq_cst);
   {
     const MutexLock lock(mutex_);
     generations_ = std::move(generations);
+    if (has_new) pin_ = std::make_shared<const ViewPin>();
   }
   if (!any) has_any_.store(false, std::memory_order_seq_cst);
 }
@@ -70,11 +95,10 @@ bool LiveSet::is_superseded(const Entry& entry, Sequence durable) const {
 }
 
 std::optional<View> LiveSet::try_view(const TakeMain& take_main) const {
-  const auto generations = this->generations();
-  const Sequence visible = this->visible();
-  take_main(generations);
-  if (this->visible() != visible || this->generations() != generations) return std::nullopt;
-  return View{generations, visible};
+  View view = this->view();
+  take_main(view.generations);
+  if (visible() != view.up_to || generations() != view.generations) return std::nullopt;
+  return view;
 }
 
 std::shared_ptr<Generation> LiveSet::make_generation(GenerationId id) const {
@@ -86,7 +110,7 @@ std::shared_ptr<Generation> LiveSet::make_generation(GenerationId id) const {
 void LiveSet::add(const std::shared_ptr<Generation>& generation) {
   auto more = std::make_shared<Generations>(*generations());
   more->push_back(generation);
-  publish(std::move(more));
+  publish(std::move(more), /*has_new=*/true);
 }
 
 void LiveSet::show(const Mark& newest) {

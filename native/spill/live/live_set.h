@@ -37,7 +37,10 @@ class LiveSet {
   KeyIndex& index() { return index_; }
   const KeyIndex& index() const { return index_; }
 
+  // Entries are read through a view alone, except those of generations to which nothing is added any more.
   std::shared_ptr<const Generations> generations() const;
+  // Of now. Waits for a commit group that replaces entries.
+  View view() const;
   // Set before an entry can be seen, and cleared after the last generation has gone. `order`: seq_cst where a write to
   // RocksDB and a commit look for each other (key_fence.h).
   bool has_any(std::memory_order order = std::memory_order_acquire) const { return has_any_.load(order); }
@@ -76,6 +79,10 @@ class LiveSet {
 
   // --- In the commit queue
   void add(const std::shared_ptr<Generation>& generation) REQUIRES(in_commit_queue);  // the newest
+  // From here to end_replacing() entries of the newest generation may be replaced by those of a commit group, which
+  // become visible in between: no view is made meanwhile. False: a view has that generation, and they may not.
+  bool begin_replacing() REQUIRES(in_commit_queue);
+  void end_replacing() REQUIRES(in_commit_queue);
   // Operations up to here become visible.
   void show(const Mark& newest) REQUIRES(in_commit_queue);
   // They are in RocksDB: no longer live, but kept as long as a reader uses them. Their keys stay in the index until
@@ -85,7 +92,7 @@ class LiveSet {
   void recover(std::shared_ptr<const Generations> generations, Sequence last) REQUIRES(in_commit_queue);
 
  private:
-  void publish(std::shared_ptr<const Generations> generations);
+  void publish(std::shared_ptr<const Generations> generations, bool has_new = false);
 
   const std::shared_ptr<Store> store_;  // outlives every generation
   ColumnFamilies families_;
@@ -94,6 +101,9 @@ class LiveSet {
   const std::shared_ptr<DeferredReleases> releases_ = std::make_shared<DeferredReleases>();
   mutable Mutex mutex_;
   std::shared_ptr<const Generations> generations_ GUARDED_BY(mutex_);
+  // Held by each view that has the newest generation. Each newest generation has one of its own.
+  std::shared_ptr<const ViewPin> pin_ GUARDED_BY(mutex_) = std::make_shared<const ViewPin>();
+  bool is_replacing_ GUARDED_BY(mutex_) = false;
   mutable Mutex newest_mutex_;
   Mark newest_ GUARDED_BY(newest_mutex_);
   std::atomic<bool> has_any_{false};

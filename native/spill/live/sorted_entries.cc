@@ -23,6 +23,8 @@ std::shared_ptr<const SortedRun> SortedEntries::sort_arrivals(EntryList::Place* 
 }
 
 std::shared_ptr<const SortedEntries::Runs> SortedEntries::runs_with(Sequence up_to) const {
+  // A view of entries up to `up_to` keeps them from being replaced: where the next one is newer, it was added after the
+  // view was made, as all behind it were.
   const auto has_all = [&](const Runs& runs) {
     EntryList::Place behind = runs.behind;
     return runs.entries == size() || arrivals_.next(&behind).sequence > up_to;

@@ -24,10 +24,13 @@ class SortedEntries {
   // `sum`: as EntryList's.
   explicit SortedEntries(const ColumnFamilies& families, MemoryCount::Sum sum = nullptr);
 
-  // Its sequence is higher than any before it.
+  // Its sequence is higher than any before.
   const Entry* append(const Entry& fields, std::string_view key) REQUIRES(in_commit_queue) {
     return arrivals_.append(fields, key);
   }
+  // The newest entry of a key becomes a newer one. Its place in a sorted run stays right.
+  // REQUIRES: nobody reads entries, or will ask for those up to a sequence below the new one
+  void replace(const Entry& entry, const Entry& fields) REQUIRES(in_commit_queue) { arrivals_.replace(entry, fields); }
   // Null if there is none.
   const Entry* newest() const REQUIRES(in_commit_queue) { return arrivals_.newest(); }
 

@@ -1,4 +1,6 @@
 // Small generations come back as one batch through RocksDB's log.
+#include <algorithm>
+
 #include "base/steps.h"
 #include "spill/rollback/bring_back.h"
 
@@ -11,6 +13,8 @@ rocksdb::Status add_to_batch(const Generation& generation, const ColumnFamilies&
                              rocksdb::WriteBatch* batch) {
   std::vector<const Entry*> entries;
   generation.for_each([&](const Entry& entry) { entries.push_back(&entry); });
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry* a, const Entry* b) { return a->sequence < b->sequence; });  // some were replaced
   const auto tombstones = generation.range_tombstones();
   auto next = entries.begin();
   auto tombstone = tombstones.begin();
