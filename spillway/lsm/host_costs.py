@@ -20,8 +20,8 @@ from spillway.quantity import nearest
 
 MOST_BYTES = 2**16  # of a file of costs, which has a dozen
 MOST_NS = 1e9  # of a cost: a second, a thousand times what any machine takes. Source: guess
-MOST = {"cores": 1e6, "log_dirty_bytes": 1e15}
-LEAST_CORES = 0.01  # Source: contract/lsm-simulate.request.schema.json
+MOST = {"cores": 1e5, "log_dirty_bytes": 1e15}
+LEAST = {"cores": 0.01, "put_ns": 1}  # others 0. Source: contract/lsm-simulate.request.schema.json
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def _read(path: Path) -> dict[str, float]:
             raise SpillwayError(f"{path}: there is no cost {key!r}{nearest(key, SECTIONS['host'])}")
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise SpillwayError(f"{path}: {key} is {value!r}, which is not a number.")
-        least, most = LEAST_CORES if key == "cores" else 0, MOST.get(key, MOST_NS)
+        least, most = LEAST.get(key, 0), MOST.get(key, MOST_NS)
         if not least <= value <= most:
             raise SpillwayError(
                 f"{path}: {key} is {value!r}; it takes a number of at least {least} and at most {most:g}."

@@ -178,7 +178,12 @@ def test_flags_of_an_options_file_are_rocksdbs(tmp_path: Path) -> None:
     [
         *(("", "not JSON"), ("[" * 5000, "not JSON"), ('{"put_ns": ' + DIGITS + "}", "not JSON")),
         ('{"put_ns": ' + "9" * 400 + "}", "at most"),
-        *(('{"put_ns": 1e300}', "at most"), ('{"put_ns": NaN}', "at most"), ('{"put_ns": -1}', "at least 0")),
+        *(
+            ('{"put_ns": 1e300}', "at most"),
+            ('{"put_ns": NaN}', "at most"),
+            ('{"put_ns": 0}', "at least 1"),
+            ('{"get_ns": -1}', "at least 0"),
+        ),
         *(('{"cores": 0}', "at least 0.01"), ('{"cores": 1e9}', "at most"), ('{"log_dirty_bytes": 1e300}', "at most")),
         *(('{"put_ns": "1"}', "not a number"), ('{"put_ns": true}', "not a number"), ("[]", "not an object")),
         *(('{"put_ns": 1, "put_ns": 2}', "is there twice"), ('{"puts_ns": 1}', "did you mean 'put_ns'?")),

@@ -104,7 +104,7 @@ def test_there_is_one_set_of_default_costs() -> None:
         ('{"put_n": 1}', "there is no cost 'put_n'; did you mean 'put_ns'?"),
         ('{"put_ns": "1"}', "put_ns is '1', which is not a number"),
         ('{"put_ns": true}', "put_ns is True, which is not a number"),
-        ('{"put_ns": -1}', "put_ns is -1; it takes a number of at least 0"),
+        ('{"get_ns": -1}', "get_ns is -1; it takes a number of at least 0"),
         ('{"get_ns": NaN}', "get_ns is nan; it takes a number of at least 0"),
         ('{"merge_byte_ns": 1e999}', "merge_byte_ns is inf; it takes a number of at least 0"),
         ('{"cores": 0}', "cores is 0; it takes a number of at least 0.01"),
