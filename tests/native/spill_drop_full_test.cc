@@ -57,6 +57,7 @@ class SpillDropFull : public ::testing::Test {
     env_ = rocksdb::NewCompositeEnv(system_);
     options_.env = env_.get();
     std::vector<rocksdb::ColumnFamilyDescriptor> families;
+    families.reserve(names.size());
     for (const std::string& name : names) families.emplace_back(name, options_);
     DB* db = nullptr;
     const Status status = DB::Open(options_, spill_, path(), families, &handles_, &db);

@@ -21,6 +21,7 @@ TEST(LiveSet, SumsAreFormedWhileGenerationsComeAndGo) {
   std::atomic<bool> ends{false};
   std::atomic<int> rounds{0};
   std::vector<std::thread> readers;
+  readers.reserve(2);
   for (int i = 0; i < 2; ++i) {
     readers.emplace_back([&] {
       while (!ends) {
@@ -104,6 +105,7 @@ TEST(LiveSet, AViewNeverChangesWhileKeysAreOverwritten) {
     return found;
   };
   std::vector<std::thread> readers;
+  readers.reserve(2);
   for (int i = 0; i < 2; ++i) {
     readers.emplace_back([&] {
       while (!ends) {

@@ -85,7 +85,7 @@ const Entry* EntryList::append(Entry fields, std::string_view key) {
 }
 
 void EntryList::replace(const Entry& entry, const Entry& fields) {
-  Entry& replaced = const_cast<Entry&>(entry);  // as append() made it
+  auto& replaced = const_cast<Entry&>(entry);  // as append() made it
   replaced.sequence = fields.sequence;
   replaced.value = fields.value;
   replaced.value_checksum = fields.value_checksum;
