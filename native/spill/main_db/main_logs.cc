@@ -76,8 +76,13 @@ struct MainLogs::Log {
 class MainLogs::File final : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   File(std::unique_ptr<rocksdb::FSWritableFile> file, std::shared_ptr<Log> log, MainLogs& logs)
-      : FSWritableFileOwnerWrapper(std::move(file)), log_(std::move(log)), logs_(logs) {}
+      : FSWritableFileOwnerWrapper(std::move(file)),
+        log_(std::move(log)),
+        logs_(logs),
+        is_direct_(target()->use_direct_io()) {}
   ~File() override { logs_.close(log_); }
+
+  bool use_direct_io() const override { return is_direct_; }  // RocksDB asks several times in each write
 
   IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* dbg) override {
     return append([&] { return target()->Append(data, options, dbg); });
@@ -117,7 +122,8 @@ class MainLogs::File final : public rocksdb::FSWritableFileOwnerWrapper {
     // After a failed sync RocksDB must get an error, not continue.
     IOStatus status = log_->is_unreported.load(std::memory_order_acquire) ? log_->errors.loss() : action();
     if (status.ok()) {
-      log_->appended.fetch_add(1, std::memory_order_release);
+      // RocksDB appends to a file one after the other, so nobody else counts.
+      log_->appended.store(log_->appended.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     } else {
       logs_.fail(*log_, status);
     }
@@ -138,6 +144,7 @@ class MainLogs::File final : public rocksdb::FSWritableFileOwnerWrapper {
 
   const std::shared_ptr<Log> log_;
   MainLogs& logs_;
+  const bool is_direct_;
 };
 
 MainLogs::MainLogs(std::shared_ptr<rocksdb::FileSystem> files, const std::string& directory, bool use_fsync)
