@@ -501,7 +501,9 @@ def test_a_suppression_names_one_method_that_has_a_frame() -> None:
         owner, _, name = method.partition("::")
         assert line.endswith("("), line
         assert re.search(rf"\bclass {owner}\b", headers), line
-        assert re.search(rf"\[\[gnu::noinline\]\] [\w:]+ {name}\(", headers), line
+        assert re.search(rf"(\[\[gnu::noinline\]\]|SPILLWAY_FRAME_FOR_TSAN) [\w:]+ {name}\(", headers), line
+    of_tsan = re.findall(r"#ifdef __SANITIZE_THREAD__\n#define SPILLWAY_FRAME_FOR_TSAN (.*)\n#else", headers)
+    assert of_tsan == ["[[gnu::noinline]]"]  # the suppressions are read in that build alone
 
 
 def test_no_loop_goes_over_what_a_temporary_owns() -> None:

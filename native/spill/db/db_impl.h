@@ -245,6 +245,8 @@ class DbImpl final : public UniformDb {
   rocksdb::Status shut_down();
   rocksdb::Status without_rollbacks(const std::function<rocksdb::Status()>& compact);
   rocksdb::DB* hand_out_root();
+  // A batch with one operation (Router::write_one).
+  rocksdb::Status write_one(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   BurstWatch::Activity write_activity() const;
   void on_poll(const Signals& signals, Route before, Route now);
   // Adds to an estimate what the spill store holds of that column family, or of all families if none is given.

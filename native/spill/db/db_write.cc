@@ -15,16 +15,22 @@ Status DbImpl::Write(const WriteOptions& options, WriteBatch* batch) {
   return router_.write(options, batch);
 }
 
+// Inlined: a write passes few frames on its way to RocksDB (SPILLWAY_FRAME_FOR_TSAN).
+[[gnu::always_inline]] inline Status DbImpl::write_one(const WriteOptions& options, WriteBatch* batch) {
+  if (closing_.is_closed()) return Status::ShutdownInProgress();
+  return router_.write_one(options, batch);
+}
+
 Status DbImpl::Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key, const Slice& value) {
   WriteBatch batch(key.size() + value.size() + 24);  // RocksDB's own overhead of a batch
-  const Status status = batch.Put(family, key, value);
-  return status.ok() ? Write(options, &batch) : status;
+  if (Status status = batch.Put(family, key, value); !status.ok()) return status;
+  return write_one(options, &batch);
 }
 
 Status DbImpl::Delete(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key) {
   WriteBatch batch;
-  const Status status = batch.Delete(family, key);
-  return status.ok() ? Write(options, &batch) : status;
+  if (Status status = batch.Delete(family, key); !status.ok()) return status;
+  return write_one(options, &batch);
 }
 
 Status DbImpl::SingleDelete(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key) {
@@ -44,8 +50,8 @@ Status DbImpl::Merge(const WriteOptions& options, ColumnFamilyHandle* family, co
     return Status::NotSupported("Provide a merge_operator when opening DB");
   }
   WriteBatch batch;
-  const Status status = batch.Merge(family, key, operand);
-  return status.ok() ? Write(options, &batch) : status;
+  if (Status status = batch.Merge(family, key, operand); !status.ok()) return status;
+  return write_one(options, &batch);
 }
 
 }  // namespace spillway::spill

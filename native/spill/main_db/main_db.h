@@ -15,16 +15,19 @@
 #include "spill/live/live_set.h"
 #include "spill/main_db/binding.h"
 #include "spill/main_db/ingested_files.h"
+#include "spill/main_db/low_priority.h"
 #include "spill/main_db/main_logs.h"
 #include "spill/main_db/main_order.h"
 #include "spill/main_db/user_options.h"
 #include "spill/report/telemetry.h"
 #include "spill/store/record.h"
 
+// With the thread sanitizer a function has its own stack frame. Otherwise it has none: after write(2) the processor
+// mispredicts the return from each frame above it, where the kernel's mitigations empty the return stack buffer.
 #ifdef __SANITIZE_THREAD__
 #define SPILLWAY_FRAME_FOR_TSAN [[gnu::noinline]]
 #else
-#define SPILLWAY_FRAME_FOR_TSAN
+#define SPILLWAY_FRAME_FOR_TSAN [[gnu::always_inline]]
 #endif
 
 namespace spillway::spill {
@@ -57,11 +60,16 @@ class MainDb {
   Telemetry& telemetry() const { return telemetry_; }
   std::uint64_t latest_sequence() const { return db_->GetLatestSequenceNumber(); }
 
-  // --- Writes (main_writes.cc)
-  // Incomplete with no_slowdown during a write stall. It has its own stack frame in every build, and with the thread
-  // sanitizer so has enter(), which it calls: RocksDB's group leader reads its followers' batches under atomics that
-  // the thread sanitizer cannot see, and scripts/tsan.suppressions names this function.
-  [[gnu::noinline]] rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+  // --- Writes (here and in main_writes.cc)
+  // Incomplete with no_slowdown during a write stall. With the thread sanitizer it has a stack frame, and so has
+  // enter(), which it calls: RocksDB's group leader reads its followers' batches under atomics that the thread
+  // sanitizer cannot see, and scripts/tsan.suppressions names this function.
+  SPILLWAY_FRAME_FOR_TSAN rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) {
+    rocksdb::Status status = enter(options, batch);
+    if (LowPriority::is_throttled(status)) return status;
+    increment(status.IsIncomplete() ? telemetry_.counts.last_resort : telemetry_.counts.main_writes);
+    return status;
+  }
   // As write(), with a mark in RocksDB's log that names the newest diverted write, unless the log has a mark of that
   // write or of a later one. MemoryLimit: the batch has no room for a mark, and nothing was written.
   rocksdb::Status write_marked(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, const LiveSet& live);
@@ -120,7 +128,14 @@ class MainDb {
   void hold_compactions(MainOrder::Until until);
 
  private:
-  SPILLWAY_FRAME_FOR_TSAN rocksdb::Status enter(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+  // The thread sanitizer names a frame by its calls to instrumented code: write() has one, through this function.
+  SPILLWAY_FRAME_FOR_TSAN rocksdb::Status enter(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) {
+    if (logs().have_failed() && !options.disableWAL) return log_failure();
+    const bool is_in_log = !options.disableWAL && batch->GetWalTerminationPoint().is_cleared();  // the whole batch
+    // Set before RocksDB gives the write its sequence numbers.
+    if (!is_in_log && batch->Count() > 0) has_unlogged_.store(true, std::memory_order_release);
+    return db_->Write(options, batch);
+  }
   rocksdb::Status write_into_guard();
   rocksdb::Status resume();
   rocksdb::Status wait_for_flushes(const std::vector<std::uint32_t>& families);

@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "base/steps.h"
-#include "spill/main_db/low_priority.h"
 #include "spill/main_db/main_db.h"
 
 namespace spillway::spill {
@@ -30,22 +29,6 @@ Status MainDb::write_marked(const WriteOptions& options, WriteBatch* batch, cons
   increment(telemetry_.counts.ordering_marks);
   raise_to(marked_up_to_, newest.sequence);
   steps::reached("spill.write.marked");
-  return status;
-}
-
-// The thread sanitizer names a frame by its calls to instrumented code: write() has one, through this function.
-Status MainDb::enter(const WriteOptions& options, WriteBatch* batch) {
-  if (logs().have_failed() && !options.disableWAL) return log_failure();
-  const bool is_in_log = !options.disableWAL && batch->GetWalTerminationPoint().is_cleared();  // the whole batch
-  // Set before RocksDB gives the write its sequence numbers.
-  if (!is_in_log && batch->Count() > 0) has_unlogged_.store(true, std::memory_order_release);
-  return db_->Write(options, batch);
-}
-
-Status MainDb::write(const WriteOptions& options, WriteBatch* batch) {
-  const Status status = enter(options, batch);
-  if (LowPriority::is_throttled(status)) return status;
-  increment(status.IsIncomplete() ? telemetry_.counts.last_resort : telemetry_.counts.main_writes);
   return status;
 }
 

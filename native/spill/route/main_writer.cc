@@ -3,7 +3,6 @@
 #include <string_view>
 
 #include "base/steps.h"
-#include "spill/main_db/low_priority.h"
 #include "spill/store/batch_visitor.h"
 
 namespace spillway::spill {
@@ -44,44 +43,12 @@ Status MainWriter::make_diverted_durable() {
   return commits_.writer.sync_concurrently();
 }
 
-// Inlined: a profile of puts has samples at each return above RocksDB's write(2), as if it were mispredicted, so a
-// write passes few frames on its way.
-[[gnu::always_inline]] inline Attempt MainWriter::try_once(const WriteOptions& options, WriteBatch* batch,
-                                                           bool with_mark, Status* status) {
-  if (!with_mark) {
-    if (*status = make_diverted_durable(); !status->ok()) return Attempt::finished;
-  }
-  steps::reached("spill.write.before_main");
-  {
-    const Gate::Pass pass(commits_.pipeline.gate());
-    if (!pass) return Attempt::refused;
-    KeyFence& fence = commits_.pipeline.fence();
-    KeyFence::MainKeys keys(fence);
-    // The order matters: if the group has ended by the first read, the second sees its live entries, unless they are
-    // back.
-    const bool any_group = fence.has_groups();
-    steps::reached("spill.write.looked_for_groups");
-    if (any_group || live_.has_any(std::memory_order_seq_cst)) {
-      if (const Attempt met = announce(*batch, keys); met != Attempt::finished) return met;
-    }
-    steps::reached("spill.write.announced");
-    WriteOptions at_once = options;
-    at_once.no_slowdown = true;
-    *status = with_mark ? main_.write_marked(at_once, batch, live_) : main_.write(at_once, batch);
-  }
-  if (LowPriority::is_throttled(*status)) return Attempt::throttled;
-  if (status->IsIncomplete()) {
-    detector_.report_refusal();
-    return Attempt::refused;
-  }
-  // RocksDB's log is now durable up to this write, so everything that its marks name must be durable too.
-  if (status->ok() && options.sync) *status = make_diverted_durable();
-  return Attempt::finished;
-}
-
-Attempt MainWriter::try_write(const WriteOptions& options, WriteBatch* batch, Status* status) {
+Attempt MainWriter::try_with_unsynced(const WriteOptions& options, WriteBatch* batch, Status* status) {
   // A mark in RocksDB's log is enough to order the write after earlier diverted writes.
-  for (bool with_mark = commits_.writer.is_unsynced() && MainDb::can_mark(*batch);; with_mark = false) {
+  for (bool with_mark = MainDb::can_mark(*batch);; with_mark = false) {
+    if (!with_mark) {
+      if (*status = make_diverted_durable(); !status->ok()) return Attempt::finished;
+    }
     const Attempt attempt = try_once(options, batch, with_mark, status);
     // A batch that has reached its maximum size has no room for a mark. Nothing was written.
     if (!with_mark || !status->IsMemoryLimit()) return attempt;

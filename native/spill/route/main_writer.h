@@ -7,8 +7,10 @@
 
 #include <cstdint>
 
+#include "base/steps.h"
 #include "spill/commit/commits.h"
 #include "spill/live/live_set.h"
+#include "spill/main_db/low_priority.h"
 #include "spill/main_db/main_db.h"
 #include "spill/stall/detector.h"
 
@@ -30,7 +32,13 @@ class MainWriter {
   MainWriter(MainDb& main, LiveSet& live, Commits& commits, Detector& detector)
       : main_(main), live_(live), commits_(commits), detector_(detector) {}
 
-  Attempt try_write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, rocksdb::Status* status);
+  // Inlined: a write passes few frames on its way to RocksDB (SPILLWAY_FRAME_FOR_TSAN).
+  [[gnu::always_inline]] Attempt try_write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch,
+                                           rocksdb::Status* status) {
+    if (commits_.writer.is_unsynced()) [[unlikely]]
+      return try_with_unsynced(options, batch, status);
+    return try_once(options, batch, /*with_mark=*/false, status);
+  }
   // Writes a batch without operations. RocksDB's log takes its log data, if any. With `sync` it is a barrier for both
   // stores: everything that was acknowledged before is durable on return.
   rocksdb::Status write_nothing(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
@@ -38,8 +46,11 @@ class MainWriter {
   rocksdb::Status make_diverted_durable();
 
  private:
-  Attempt try_once(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, bool with_mark,
-                   rocksdb::Status* status);
+  // REQUIRES: what was diverted before the call is durable, or `with_mark`.
+  [[gnu::always_inline]] Attempt try_once(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch,
+                                          bool with_mark, rocksdb::Status* status);
+  // A diverted write is not durable yet, or was not a moment ago.
+  Attempt try_with_unsynced(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, rocksdb::Status* status);
   // Announces the keys of a write that is about to enter RocksDB. Fails if one is in the spill store or being diverted.
   Attempt announce(const rocksdb::WriteBatch& batch, KeyFence::MainKeys& keys) const;
 
@@ -48,5 +59,35 @@ class MainWriter {
   Commits& commits_;
   Detector& detector_;
 };
+
+inline Attempt MainWriter::try_once(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, bool with_mark,
+                                    rocksdb::Status* status) {
+  steps::reached("spill.write.before_main");
+  {
+    const Gate::Pass pass(commits_.pipeline.gate());
+    if (!pass) return Attempt::refused;
+    KeyFence& fence = commits_.pipeline.fence();
+    KeyFence::MainKeys keys(fence);
+    // The order matters: if the group has ended by the first read, the second sees its live entries, unless they are
+    // back.
+    const bool any_group = fence.has_groups();
+    steps::reached("spill.write.looked_for_groups");
+    if (any_group || live_.has_any(std::memory_order_seq_cst)) {
+      if (const Attempt met = announce(*batch, keys); met != Attempt::finished) return met;
+    }
+    steps::reached("spill.write.announced");
+    rocksdb::WriteOptions at_once = options;
+    at_once.no_slowdown = true;
+    *status = with_mark ? main_.write_marked(at_once, batch, live_) : main_.write(at_once, batch);
+  }
+  if (LowPriority::is_throttled(*status)) return Attempt::throttled;
+  if (status->IsIncomplete()) {
+    detector_.report_refusal();
+    return Attempt::refused;
+  }
+  // RocksDB's log is now durable up to this write, so everything that its marks name must be durable too.
+  if (status->ok() && options.sync) *status = make_diverted_durable();
+  return Attempt::finished;
+}
 
 }  // namespace spillway::spill

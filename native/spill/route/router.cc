@@ -15,7 +15,7 @@ using rocksdb::WriteOptions;
 // A write that waits for a rollback returns the error of a failed rollback after this time. A first failure may be
 // followed by a success, for example if the store's free space is fragmented. Source: guess.
 constexpr std::chrono::seconds kHopeless{3};
-// Writes that RocksDB refuses without reading the batch.
+// Writes that RocksDB refuses without reading the batch. REQUIRES: Router::is_special.
 bool is_refused(const WriteOptions& options, bool manual_wal_flush) {
   const bool is_limited = options.rate_limiter_priority != rocksdb::Env::IO_TOTAL;
   return (options.sync && options.disableWAL) ||
@@ -29,24 +29,6 @@ bool is_refused(const WriteOptions& options, bool manual_wal_flush) {
 bool Router::may_divert() const {
   return !parts_.main.is_handed_out() && !parts_.commits.writer.has_failed() &&
          (diversion_.load(std::memory_order_relaxed) != Diversion::never || parts_.commits.pipeline.gate().is_closed());
-}
-
-bool Router::is_diverting() const {
-  if (parts_.main.is_handed_out()) return false;
-  if (parts_.commits.writer.has_failed()) return false;  // until a rollback has emptied the failed store
-  switch (diversion_.load(std::memory_order_relaxed)) {
-    case Diversion::always:
-      return true;
-    case Diversion::never:
-      return parts_.commits.pipeline.gate().is_closed();
-    case Diversion::automatic:
-      break;
-  }
-  // While a run comes back, RocksDB gets nothing else: a flush in between would lie across all parts of it. Nor between
-  // two runs of a burst that the store cannot hold.
-  return parts_.detector->route() == Route::spill || parts_.rollback.is_under_way() ||
-         (parts_.commits.pacer.is_watching() && !parts_.detector->is_burst_over()) ||
-         parts_.commits.pipeline.gate().is_closed();
 }
 
 void Router::set_diversion(Diversion diversion) {
@@ -70,7 +52,9 @@ Status Router::write_if_unchanged(const WriteOptions& options, WriteBatch* batch
 Status Router::write(const WriteOptions& options, WriteBatch* batch, KeyVersions::Holding* held, PendingWrite* whole) {
   MainDb& main = parts_.main;
   // RocksDB refuses these with its own messages, whichever store would take them.
-  if (is_refused(options, main.user_options().database().manual_wal_flush)) return main.write(options, batch);
+  if (is_special(options) && is_refused(options, main.user_options().database().manual_wal_flush)) {
+    return main.write(options, batch);
+  }
   if (batch->Count() == 0) return main_writer_.write_nothing(options, batch);
   // A row that is found in the cache counts for RocksDB as newer than every range tombstone.
   if (main.user_options().database().row_cache != nullptr && batch->HasDeleteRange()) {
@@ -84,13 +68,18 @@ Status Router::write(const WriteOptions& options, WriteBatch* batch, KeyVersions
     Status status;
     if (main_writer_.try_write(options, batch, &status) == Attempt::finished) return status;
   }
+  return write_either_way(options, batch, held, whole, has_waited ? for_keys : std::chrono::nanoseconds{0});
+}
+
+Status Router::write_either_way(const WriteOptions& options, WriteBatch* batch, KeyVersions::Holding* held,
+                                PendingWrite* whole, std::chrono::nanoseconds for_keys) {
   PendingWrite pending(parts_.telemetry.counts);
   pending.options = options;
   pending.batch = batch;
   pending.held = held;
   pending.is_low_priority = options.low_pri;
   if (whole != nullptr) pending.waits.begin_part_of(whole->waits);
-  if (has_waited) pending.waits.add(WaitCause::commits, for_keys);
+  pending.waits.add(WaitCause::commits, for_keys);
   write_either_way(pending);
   pending.waits.end();
   if (whole != nullptr) {

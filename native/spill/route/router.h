@@ -52,6 +52,8 @@ class Router {
   rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) {
     return versions_ == nullptr ? write(options, batch, nullptr) : write_if_unchanged(options, batch, {});
   }
+  // The same of a batch with one operation that is neither a SingleDelete nor a DeleteRange.
+  [[gnu::always_inline]] rocksdb::Status write_one(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   void set_diversion(Diversion diversion);
   // Whether writes that can be diverted are diverted now.
   bool is_diverting() const;
@@ -96,12 +98,20 @@ class Router {
 
   // Whether the spill store is empty and no write is to be diverted.
   bool is_idle() const { return !parts_.live.has_any() && !is_diverting(); }
+  // Whether RocksDB may refuse the write for its options, whatever the batch holds.
+  static bool is_special(const rocksdb::WriteOptions& options) {
+    return (options.sync && options.disableWAL) || options.rate_limiter_priority != rocksdb::Env::IO_TOTAL ||
+           options.protection_bytes_per_key != 0;
+  }
   // Whether writes may be diverted once RocksDB is near a write stall.
   bool may_divert() const;
 
   // `whole`: the write of which the batch is a part; waits count as its own. Null: the batch is all of it.
   rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, KeyVersions::Holding* held,
                         PendingWrite* whole = nullptr);
+  // Of a batch that either store may take. `for_keys`: how long it has waited for the locks of its keys.
+  rocksdb::Status write_either_way(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch,
+                                   KeyVersions::Holding* held, PendingWrite* whole, std::chrono::nanoseconds for_keys);
   rocksdb::Status write_without_single_removes(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch,
                                                KeyVersions::Holding* held);
   void write_either_way(PendingWrite& write);
@@ -126,5 +136,30 @@ class Router {
   std::atomic<Diversion> diversion_{Diversion::automatic};
   std::unique_ptr<KeyVersions> versions_;
 };
+
+inline bool Router::is_diverting() const {
+  if (parts_.main.is_handed_out()) return false;
+  if (parts_.commits.writer.has_failed()) return false;  // until a rollback has emptied the failed store
+  switch (diversion_.load(std::memory_order_relaxed)) {
+    case Diversion::always:
+      return true;
+    case Diversion::never:
+      return parts_.commits.pipeline.gate().is_closed();
+    case Diversion::automatic:
+      break;
+  }
+  // While a run comes back, RocksDB gets nothing else: a flush in between would lie across all parts of it. Nor between
+  // two runs of a burst that the store cannot hold.
+  return parts_.detector->route() == Route::spill || parts_.rollback.is_under_way() ||
+         (parts_.commits.pacer.is_watching() && !parts_.detector->is_burst_over()) ||
+         parts_.commits.pipeline.gate().is_closed();
+}
+
+inline rocksdb::Status Router::write_one(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) {
+  if (versions_ != nullptr || !is_idle() || is_special(options)) return write(options, batch);
+  rocksdb::Status status;
+  if (main_writer_.try_write(options, batch, &status) == Attempt::finished) return status;
+  return write_either_way(options, batch, nullptr, nullptr, {});
+}
 
 }  // namespace spillway::spill
