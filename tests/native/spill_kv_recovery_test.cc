@@ -205,6 +205,59 @@ TEST_F(KvStoreTest, WhatAnotherVersionLeftIsRefusedByName) {
   expect_refused(try_open(&store));
 }
 
+// Four records in a pair, by a version whose default that was.
+TEST_F(KvStoreTest, AStoreKeepsTheSizesThatItWasMadeWith) {
+  Records all;
+  std::uint64_t last = 0;
+  {
+    auto store = open();
+    recover(*store);
+    ASSERT_TRUE(store->begin(1).ok());
+    for (unsigned i = 0; i < 40; ++i) {
+      all.emplace_back(1, record_of(4096, i));
+      last = append(*store, all.back().second);
+      if (i == 30) {
+        ASSERT_TRUE(store->sync().ok());
+      }
+    }
+  }
+  for (int times = 0; times < 2; ++times) {
+    drive_ = device::make_simulated(ssd::Ssd(config_, 1));
+    std::unique_ptr<Store> store;
+    ASSERT_TRUE(open_kv_store({drive_.get(), 0, directory_.path("kv"), nullptr}, &store).ok());
+    EXPECT_EQ(recover(*store), all);
+    EXPECT_EQ(read(*store, 1, last, 0, 4096), record_of(4096, 39));
+    const GenerationId next = all.back().first + 1;
+    ASSERT_TRUE(store->begin(next).ok());
+    all.emplace_back(next, record_of(30'000, 50));
+    append(*store, all.back().second);
+  }
+}
+
+TEST_F(KvStoreTest, PairsThatAreLargerThanAnyOfTheStoreAreNotCutOff) {
+  Records all;
+  {
+    auto store = open();
+    recover(*store);
+    ASSERT_TRUE(store->begin(1).ok());
+    for (unsigned i = 0; i < 20; ++i) {
+      all.emplace_back(1, record_of(4096, i));
+      append(*store, all.back().second);
+    }
+    ASSERT_TRUE(store->sync().ok());
+  }
+  std::filesystem::rename(directory_.path("kv.staged"), directory_.path("moved"));
+  drive_ = device::make_simulated(ssd::Ssd(config_, 1));
+  std::unique_ptr<Store> store;
+  ASSERT_TRUE(open_kv_store({drive_.get(), 0, directory_.path("kv"), nullptr}, &store).ok());
+  const Status status = store->recover([](const StoredRecord&) { return Status::OK(); });
+  EXPECT_TRUE(status.IsNotSupported()) << status.ToString();
+  EXPECT_NE(status.ToString().find("staging"), std::string::npos) << status.ToString();
+  store = nullptr;
+  std::filesystem::rename(directory_.path("moved"), directory_.path("kv.staged"));
+  EXPECT_EQ(found(), all);
+}
+
 TEST(KvGenerationList, IsItselfOrDamaged) {
   const std::vector<GenerationId> ids = {1'700'000'000'000'000, 1'700'000'000'000'001};
   const std::string whole = encode_generations(ids);

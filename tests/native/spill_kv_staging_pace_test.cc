@@ -6,12 +6,13 @@
 #include <cstddef>
 #include <vector>
 
+#include "spill/store/kv/kv_append_window.h"
 #include "spill/store/kv/kv_staging_pace.h"
 
 namespace spillway::spill {
 namespace {
 
-constexpr std::size_t kStagingSlots = 1024;
+constexpr std::size_t kStagingSlots = kStagedPairs;
 constexpr double kPauseS = std::chrono::duration<double>(kLongestPause).count();
 
 // A drive that stores `pairs_per_s` evenly, but for a gap of `gap_s` at the end of each `period_s`.
@@ -69,9 +70,9 @@ Waits write(const SimulatedDrive& drive, double pair_s, std::size_t group = 1) {
 }
 
 TEST(StagingPace, ADriveThatStoresNothingForAWhileHoldsNoWriteUpForSoLong) {
-  for (const double rate : {2000.0, 4000.0, 7000.0}) {  // of pairs of 17 KiB: 35 to 120 MB/s
+  for (const double rate : {4000.0, 8000.0, 14000.0}) {  // of pairs of 8.5 KiB: 35 to 120 MB/s
     for (const double gap_s : {0.02, 0.06, 0.08}) {
-      const Waits waits = write({.pairs_per_s = rate, .gap_s = gap_s, .period_s = 0.2}, 1e-4);
+      const Waits waits = write({.pairs_per_s = rate, .gap_s = gap_s, .period_s = 0.2}, 5e-5);
       EXPECT_LE(waits.longest_s, kPauseS + 1e-3) << rate << " pairs/s, gaps of " << gap_s;
       EXPECT_GT(waits.pairs_per_s, 0.95 * rate * (1 - gap_s / 0.2)) << rate << " pairs/s, gaps of " << gap_s;
     }
@@ -79,18 +80,18 @@ TEST(StagingPace, ADriveThatStoresNothingForAWhileHoldsNoWriteUpForSoLong) {
 }
 
 TEST(StagingPace, GroupsOfManyWritersWaitNoLonger) {
-  for (const std::size_t group : {4U, 16U, 64U}) {
-    const Waits waits = write({.pairs_per_s = 5000, .gap_s = 0.06, .period_s = 0.3}, 1e-4, group);
+  for (const std::size_t group : {8U, 32U, 128U}) {
+    const Waits waits = write({.pairs_per_s = 10'000, .gap_s = 0.06, .period_s = 0.3}, 5e-5, group);
     EXPECT_LE(waits.longest_s, kPauseS + 1e-3) << group;
   }
 }
 
-// So many writers, each of whom writes a quarter of a pair again and again; who waits goes into the next group.
+// So many writers, each of whom writes half a pair again and again; who waits goes into the next group.
 // Returns the longest time that one waited.
 double longest_write_s(const SimulatedDrive& drive, std::size_t writers) {
   constexpr double kEnd = 5;
   constexpr double kStep = 20e-6;
-  constexpr double kPairS = 1e-4;
+  constexpr double kPairS = 5e-5;
   std::vector<double> since(writers, 0.0);
   double now = 0;
   double sent = 0;
@@ -103,16 +104,16 @@ double longest_write_s(const SimulatedDrive& drive, std::size_t writers) {
   };
   const auto free = [&] { return kStagingSlots - static_cast<std::size_t>(std::ceil(sent - stored)); };
   for (std::size_t next = 0; now < kEnd;) {
-    const std::size_t records = std::min(writers, 4 * staging_step(kStagingSlots - free(), kStagingSlots));
-    const auto pairs = std::max<std::size_t>(1, (records + 3) / 4);
+    const std::size_t records = std::min(writers, 2 * staging_step(kStagingSlots - free(), kStagingSlots));
+    const auto pairs = std::max<std::size_t>(1, (records + 1) / 2);
     if (const auto pause = staging_pause(pairs, free(), kStagingSlots, static_cast<std::size_t>(filled))) {
       const double begun = now;
       filled = 0;
       while (free() < pause->free && (pause->has_to || now - begun < kPauseS)) pass();
     }
-    sent += static_cast<double>(records) / 4;
-    filled += static_cast<double>(records) / 4;
-    const double until = now + kPairS * static_cast<double>(records) / 4;
+    sent += static_cast<double>(records) / 2;
+    filled += static_cast<double>(records) / 2;
+    const double until = now + kPairS * static_cast<double>(records) / 2;
     while (now < until) pass();
     for (std::size_t i = 0; i < records; ++i, next = (next + 1) % writers) {
       longest = std::max(longest, now - since[next]);
@@ -123,7 +124,7 @@ double longest_write_s(const SimulatedDrive& drive, std::size_t writers) {
 }
 
 TEST(StagingPace, ManyWritersMeetFewPausesOfEachOther) {
-  for (const double rate : {4000.0, 7000.0}) {  // 70 and 120 MB/s
+  for (const double rate : {8000.0, 14000.0}) {  // 70 and 120 MB/s
     for (const double gap_s : {0.02, 0.06, 0.08}) {
       for (const std::size_t writers : {8U, 32U}) {
         EXPECT_LE(longest_write_s({.pairs_per_s = rate, .gap_s = gap_s, .period_s = 0.2}, writers), 5e-3)
@@ -134,9 +135,9 @@ TEST(StagingPace, ManyWritersMeetFewPausesOfEachOther) {
 }
 
 TEST(StagingPace, AWriterWhoIsHardlyFasterThanTheDriveSeldomPauses) {
-  const Waits waits = write({.pairs_per_s = 7000, .gap_s = 0.02, .period_s = 0.2}, 1.6e-4);
-  EXPECT_LE(waits.count * 64, 20 * 7000);
-  const Waits slower = write({.pairs_per_s = 7000}, 2e-4);
+  const Waits waits = write({.pairs_per_s = 14'000, .gap_s = 0.02, .period_s = 0.2}, 8e-5);
+  EXPECT_LE(waits.count * 128, 20 * 14'000);
+  const Waits slower = write({.pairs_per_s = 14'000}, 1e-4);
   EXPECT_EQ(slower.count, 0);
 }
 

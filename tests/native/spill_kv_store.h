@@ -39,6 +39,7 @@ inline ssd::SsdConfig kv_drive() {
 using Records = std::vector<std::pair<GenerationId, std::string>>;
 
 inline constexpr std::uint32_t kStaged = 128;  // pairs: a small part of the small drive
+inline constexpr std::uint32_t kTestedPair = 17 * 1024;
 
 class KvStoreTest : public ::testing::Test {
  protected:
@@ -59,7 +60,7 @@ class KvStoreTest : public ::testing::Test {
     });
     std::unique_ptr<Store> store;
     const rocksdb::Status status =
-        open_kv_store({drive_.get(), 0, directory_.path("kv"), front_.get(), kStaged}, &store);
+        open_kv_store({drive_.get(), 0, directory_.path("kv"), front_.get(), kStaged, kTestedPair}, &store);
     EXPECT_TRUE(status.ok()) << status.ToString();
     return store;
   }
@@ -114,7 +115,7 @@ class KvStoreTest : public ::testing::Test {
 };
 
 inline constexpr std::size_t kStagingHead = 4096;
-inline constexpr std::size_t kSlot = 64 + 17 * 1024;
+inline constexpr std::size_t kSlot = 64 + kTestedPair;
 
 // Bytes near each other differ.
 inline std::string record_of(std::size_t bytes, unsigned seed) {

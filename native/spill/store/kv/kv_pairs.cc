@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "spill/store/checksum.h"
 
@@ -31,6 +32,11 @@ bool Assembler::wants(Position position) const {
 }
 
 bool Assembler::take(Position position, std::string_view bytes, Status* status) {
+  if (bytes.size() > pair_bytes_) {
+    *status = Status::NotSupported("the key-value namespace has a pair of " + std::to_string(bytes.size()) +
+                                   " bytes, and its staging file, which says how large pairs are, is not there");
+    return false;
+  }
   if (!wants(position) || bytes.empty()) return false;
   if (missing_ == 0) return take_records(position, bytes, status);
   if (bytes.size() > missing_ || (bytes.size() < missing_ && bytes.size() != pair_bytes_)) return false;

@@ -25,6 +25,20 @@ constexpr std::uint64_t kHeadBytes = 4096;
 constexpr std::uint64_t kDurableAt = kHeadBytes - KvDurable::kBytes;
 constexpr std::uint64_t kLine = 64;  // of a cache: what a slot begins with, and a multiple of which it is
 
+std::uint64_t slot_size(std::uint64_t pair_bytes) { return kLine + (pair_bytes + kLine - 1) / kLine * kLine; }
+
+std::uint64_t size_of(std::uint64_t pair_bytes, std::uint64_t slots) {
+  return kHeadBytes + slots * slot_size(pair_bytes);
+}
+
+bool is_of_another_version(const std::array<char, 16>& magic) {
+  return std::equal(kMagic.begin(), kMagic.end() - 1, magic.begin()) && magic.back() != kMagic.back();
+}
+
+Status another_version(const std::string& name) {
+  return Status::NotSupported(name + " was written by another version of Spillway (its byte 15); open it with that");
+}
+
 Status host_error(const std::string& path, const char* what) {
   return Status::IOError(path + ": " + what, std::strerror(errno));
 }
@@ -51,16 +65,25 @@ struct KvStaging::Slot {
 };
 
 KvStaging::KvStaging(std::uint32_t pair_bytes, std::uint32_t slots)
-    : pair_bytes_(pair_bytes),
-      slots_(slots),
-      slot_bytes_(kLine + (pair_bytes + kLine - 1) / kLine * kLine),
-      size_(kHeadBytes + slots * slot_bytes_) {
+    : pair_bytes_(pair_bytes), slots_(slots), slot_bytes_(slot_size(pair_bytes)), size_(size_of(pair_bytes, slots)) {
   static_assert(sizeof(Slot) <= kLine && sizeof(Head) <= kDurableAt);
 }
 
 KvStaging::~KvStaging() {
   if (base_ != nullptr) munmap(base_, size_);
   if (descriptor_ >= 0) close(descriptor_);
+}
+
+std::optional<KvStaging::Sizes> KvStaging::find(const std::string& path) {
+  const int file = path.empty() ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return std::nullopt;
+  Head head{};
+  struct stat found {};
+  const bool is_read = fstat(file, &found) == 0 && pread(file, &head, sizeof head, 0) == ssize_t{sizeof head};
+  ::close(file);
+  if (!is_read || head.magic != kMagic || head.pair_bytes == 0 || head.slots == 0) return std::nullopt;
+  const bool is_whole = static_cast<std::uint64_t>(found.st_size) == size_of(head.pair_bytes, head.slots);
+  return is_whole ? std::optional(Sizes{head.pair_bytes, head.slots}) : std::nullopt;
 }
 
 Status KvStaging::open(const std::string& path, std::uint32_t pair_bytes, std::uint32_t slots,
@@ -86,6 +109,7 @@ Status KvStaging::map_file(const std::string& path) {
     Head found_head{};
     const ssize_t got = pread(descriptor_, &found_head, sizeof found_head, 0);
     if (got < 0) return host_error(name, "cannot be read");
+    if (is_of_another_version(found_head.magic)) return another_version(name);
     if (bytes > size_ || found_head.magic.front() != 0) return another;
     // Space is allocated now. A write to a page of the mapping without space could not report an error.
     if (const int error = posix_fallocate(descriptor_, 0, static_cast<off_t>(size_)); error != 0) {
@@ -100,9 +124,7 @@ Status KvStaging::map_file(const std::string& path) {
   Head& there = head();
   // One that was being made when its process was killed, or the power failed, says nothing or less than all.
   if (there.magic.back() == 0) return {};
-  if (std::equal(kMagic.begin(), kMagic.end() - 1, there.magic.begin()) && there.magic.back() != kMagic.back()) {
-    return Status::NotSupported(name + " was written by another version of Spillway (its byte 15); open it with that");
-  }
+  if (is_of_another_version(there.magic)) return another_version(name);
   if (there.magic != kMagic || there.pair_bytes != pair_bytes_ || there.slots != slots_) return another;
   return {};
 }

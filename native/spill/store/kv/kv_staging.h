@@ -29,6 +29,12 @@ namespace spillway::spill {
 
 class KvStaging {
  public:
+  struct Sizes {
+    std::uint32_t pair_bytes = 0;
+    std::uint32_t slots = 0;
+  };
+  // Those of the staging that is there, if one of this version is, whole.
+  static std::optional<Sizes> find(const std::string& path);
   // `path`: made when it is not there; "": in memory, and gone with this.
   // InvalidArgument: the file is another's. IOError: the host's file system.
   static rocksdb::Status open(const std::string& path, std::uint32_t pair_bytes, std::uint32_t slots,

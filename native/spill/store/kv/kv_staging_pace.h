@@ -46,8 +46,8 @@ inline std::optional<StagingPause> staging_pause(std::size_t needed, std::size_t
 inline constexpr std::size_t kPairsACommand = 4;
 inline constexpr std::size_t kPairsInFlight = 2 * kPairsACommand;
 // The most where the thread that hands them over gets its turn too late for that, beside other work: then the drive
-// runs dry between two turns, of 3 ms each in Linux. The core takes a ms for them. Source: docs/decisions/0055
-inline constexpr std::size_t kMostInFlight = 16 * kPairsACommand;
+// runs dry between two turns, of 3 ms each in Linux. The core takes 2 ms for them. Source: docs/decisions/0055
+inline constexpr std::size_t kMostInFlight = 32 * kPairsACommand;
 
 // For the next turn. `left_over`: at the last turn there was more to hand over than that many. `in_flight`: of what was
 // handed over, when what is done has been taken.

@@ -25,9 +25,6 @@ using rocksdb::Status;
 
 namespace {
 
-// Four values of 4 KiB with what frames them: the core takes a quarter of the time for each, and a value is read with
-// at most three before it. Source: docs/decisions/0010, whose figures are for these.
-constexpr std::uint32_t kPairBytes = 17 * 1024;
 // Share of the namespace that is not counted on: unused ends of runs, and runs that are being rewritten. Source: guess,
 // in addition to the drive's own reserve of a sixty-fourth.
 constexpr double kSpareShare = 0.05;
@@ -320,11 +317,14 @@ Status open_kv_store(const KvStoreOptions& options, std::unique_ptr<Store>* stor
                                                             : Status::InvalidArgument(message);
   }
   if (options.staged_pairs == 0) return Status::InvalidArgument("KvStoreOptions::staged_pairs must not be 0");
-  const std::uint32_t pair_bytes = std::min(kPairBytes, (*kv_namespace)->info().vml_bytes);
+  if (options.pair_bytes == 0) return Status::InvalidArgument("KvStoreOptions::pair_bytes must not be 0");
+  const std::uint32_t most = (*kv_namespace)->info().vml_bytes;
   const std::string staged = options.path.empty() ? "" : options.path + ".staged";
+  KvStaging::Sizes sizes{std::min(options.pair_bytes, most), options.staged_pairs};
+  if (const auto found = KvStaging::find(staged); found && found->pair_bytes <= most) sizes = *found;
   std::unique_ptr<KvStaging> staging;
-  if (Status status = KvStaging::open(staged, pair_bytes, options.staged_pairs, &staging); !status.ok()) return status;
-  *store = std::make_unique<KvStore>(std::move(*kv_namespace), pair_bytes, std::move(staging));
+  if (Status status = KvStaging::open(staged, sizes.pair_bytes, sizes.slots, &staging); !status.ok()) return status;
+  *store = std::make_unique<KvStore>(std::move(*kv_namespace), sizes.pair_bytes, std::move(staging));
   return {};
 }
 

@@ -35,7 +35,9 @@ struct KvStoreOptions {
   // "": they do not outlive the store.
   std::string path;
   device::Device* front = nullptr;  // a device in front of `drive`, as a test's that fails; null: `drive` itself
+  // Of a store that is made: one that is there keeps what it was made with, as <path>.staged says.
   std::uint32_t staged_pairs = kStagedPairs;
+  std::uint32_t pair_bytes = kPairBytes;
 };
 
 // An error that says in one sentence why the namespace cannot be used.
