@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <map>
 #include <memory>
 #include <unordered_set>
@@ -23,10 +22,8 @@ namespace {
 
 // Memory for values that are written to a file. Source: a memtable of RocksDB's default size, which the file replaces.
 constexpr std::uint64_t kBufferBytes = 64 << 20;
-// Values that are read in parallel in the order of keys, deeper than a drive is wide, in batches: when the oldest is
-// done the next is begun, so that the drive does not wait for the last of all. Source: docs/decisions/0055
-constexpr std::size_t kReadsTogether = 64;
-constexpr std::size_t kBatchesTogether = 4;
+// Values that are read in parallel in the order of keys. Source: guess, deeper than a drive is wide.
+constexpr std::size_t kReadsTogether = 256;
 // What a read by itself costs besides its bytes, in bytes of a scan. Source: between 4 and 15 KB on the presets'
 // drives, random reads of 4 KiB at iodepth 256 beside sequential ones of 512 KiB (spillway ssd simulate)
 constexpr std::uint64_t kReadBytes = 8192;
@@ -62,7 +59,7 @@ class Values {
       : reader_(reader), store_(store), stop_(stop), entries_(entries), scans_(scans_are_cheaper(entries)) {}
 
   ~Values() {
-    for (const auto& batch : ahead_) batch->wait();
+    if (in_flight_) in_flight_->wait();  // into `ahead_`
   }
   Values(const Values&) = delete;
   Values& operator=(const Values&) = delete;
@@ -84,38 +81,25 @@ class Values {
   }
 
  private:
-  struct Batch {
-    std::size_t end = 0;             // of its entries
-    std::vector<ReadRequest> reads;  // of puts
-    std::unique_ptr<ReadsInFlight> in_flight;
-    void wait() {
-      if (in_flight) std::exchange(in_flight, nullptr)->wait();
-    }
-  };
-
-  // Waits for the reads of the batch that begins here, and begins those of others: the drive reads while the file is
+  // Waits for the reads of the batch that begins here, and begins those of the next: the drive reads while the file is
   // written.
   Status fill_by_reads() {
-    begin_reads();
-    current_ = std::move(ahead_.front());
-    ahead_.pop_front();
-    current_->wait();
-    end_ = current_->end;
-    answer_ = current_->reads.begin();
-    begin_reads();
+    if (begin_ == 0) begin_reads_from(0);
+    end_ = ahead_end_;
+    if (in_flight_) std::exchange(in_flight_, nullptr)->wait();
+    std::swap(answers_, ahead_);
+    answer_ = answers_.begin();
+    begin_reads_from(end_);
     return Status::OK();
   }
 
-  void begin_reads() {
-    while (ahead_.size() < kBatchesTogether && read_to_ < entries_.size()) {
-      Batch& batch = *ahead_.emplace_back(std::make_unique<Batch>());
-      batch.end = std::min(read_to_ + kReadsTogether, entries_.size());
-      for (; read_to_ < batch.end; ++read_to_) {
-        const Entry& entry = *entries_[read_to_];
-        if (entry.kind == Kind::put) batch.reads.push_back(ValueReader::request(entry));
-      }
-      if (!batch.reads.empty()) batch.in_flight = reader_.begin_reads(batch.reads);
+  void begin_reads_from(std::size_t from) {
+    ahead_end_ = std::min(from + kReadsTogether, entries_.size());
+    ahead_.clear();
+    for (std::size_t i = from; i < ahead_end_; ++i) {
+      if (entries_[i]->kind == Kind::put) ahead_.push_back(ValueReader::request(*entries_[i]));
     }
+    if (!ahead_.empty()) in_flight_ = reader_.begin_reads(ahead_);
   }
 
   // Takes as many entries as the buffer has room for, and one scan for all of them.
@@ -173,11 +157,12 @@ class Values {
   // Of the entries [begin_, end_).
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
-  std::unique_ptr<Batch> current_;
+  std::vector<ReadRequest> answers_;  // of puts
   std::vector<ReadRequest>::const_iterator answer_;
-  // Of the entries [end_, read_to_).
-  std::deque<std::unique_ptr<Batch>> ahead_;
-  std::size_t read_to_ = 0;
+  // Of the entries [end_, ahead_end_).
+  std::size_t ahead_end_ = 0;
+  std::vector<ReadRequest> ahead_;
+  std::unique_ptr<ReadsInFlight> in_flight_;  // of `ahead_`
   std::vector<std::uint64_t> places_;
   std::unique_ptr<char[]> buffer_;
   std::uint64_t buffer_bytes_ = 0;
