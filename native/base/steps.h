@@ -28,12 +28,15 @@ class Watcher {
 inline std::atomic<Watcher*> watcher{nullptr};  // set by watch() only
 inline std::atomic<int> calls{0};               // threads that have seen a watcher and may be in it
 
-inline void reached(const char* step) {
-  if (watcher.load(std::memory_order_relaxed) == nullptr) [[likely]]
-    return;
+[[gnu::noinline]] inline void call_watcher(const char* step) {
   calls.fetch_add(1);
   if (Watcher* const one = watcher.load()) one->reached(step);
   calls.fetch_sub(1);
+}
+
+[[gnu::always_inline]] inline void reached(const char* step) {
+  if (watcher.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
+    call_watcher(step);
 }
 
 // Null ends the watch: on return no thread is in the watcher, which must not be the caller. REQUIRES: a watcher that is

@@ -14,13 +14,13 @@ class Gate {
   // Admits one writer. Converts to false if the gate is closed.
   class Pass {
    public:
-    explicit Pass(Gate& gate) : count_(gate.counts_[stripe()].inside) {
+    [[gnu::always_inline]] explicit Pass(Gate& gate) : count_(gate.counts_[stripe()].inside) {
       // Sequentially consistent on both sides: either close() sees this writer, or this writer sees the closed gate.
       count_.fetch_add(1, std::memory_order_seq_cst);
       is_in_ = gate.closed_.load(std::memory_order_seq_cst) == 0;
       if (!is_in_) count_.fetch_sub(1, std::memory_order_release);
     }
-    ~Pass() {
+    [[gnu::always_inline]] ~Pass() {
       if (is_in_) count_.fetch_sub(1, std::memory_order_release);
     }
     Pass(const Pass&) = delete;

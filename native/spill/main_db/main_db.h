@@ -66,8 +66,11 @@ class MainDb {
   // sanitizer cannot see, and scripts/tsan.suppressions names this function.
   SPILLWAY_FRAME_FOR_TSAN rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) {
     rocksdb::Status status = enter(options, batch);
-    if (LowPriority::is_throttled(status)) return status;
-    increment(status.IsIncomplete() ? telemetry_.counts.last_resort : telemetry_.counts.main_writes);
+    if (!status.IsIncomplete()) [[likely]] {
+      increment(telemetry_.counts.main_writes);
+    } else if (!LowPriority::is_throttled(status)) {
+      increment(telemetry_.counts.last_resort);
+    }
     return status;
   }
   // As write(), with a mark in RocksDB's log that names the newest diverted write, unless the log has a mark of that

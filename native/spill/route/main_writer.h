@@ -6,6 +6,7 @@
 #include <rocksdb/write_batch.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "base/steps.h"
 #include "spill/commit/commits.h"
@@ -67,21 +68,22 @@ inline Attempt MainWriter::try_once(const rocksdb::WriteOptions& options, rocksd
     const Gate::Pass pass(commits_.pipeline.gate());
     if (!pass) return Attempt::refused;
     KeyFence& fence = commits_.pipeline.fence();
-    KeyFence::MainKeys keys(fence);
+    std::optional<KeyFence::MainKeys> keys;  // mostly not needed
     // The order matters: if the group has ended by the first read, the second sees its live entries, unless they are
     // back.
     const bool any_group = fence.has_groups();
     steps::reached("spill.write.looked_for_groups");
     if (any_group || live_.has_any(std::memory_order_seq_cst)) {
-      if (const Attempt met = announce(*batch, keys); met != Attempt::finished) return met;
+      keys.emplace(fence);
+      if (const Attempt met = announce(*batch, *keys); met != Attempt::finished) return met;
     }
     steps::reached("spill.write.announced");
     rocksdb::WriteOptions at_once = options;
     at_once.no_slowdown = true;
     *status = with_mark ? main_.write_marked(at_once, batch, live_) : main_.write(at_once, batch);
   }
-  if (LowPriority::is_throttled(*status)) return Attempt::throttled;
-  if (status->IsIncomplete()) {
+  if (status->IsIncomplete()) [[unlikely]] {
+    if (LowPriority::is_throttled(*status)) return Attempt::throttled;
     detector_.report_refusal();
     return Attempt::refused;
   }
