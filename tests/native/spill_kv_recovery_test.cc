@@ -25,6 +25,7 @@ using rocksdb::Status;
 TEST_F(KvStoreTest, AChangedRecordIsReportedByScansAndByRecovery) {
   std::vector<std::string> records = {"small", record_of(4000, 1), record_of(40'000, 2), record_of(3000, 3)};
   std::vector<std::uint64_t> offsets;
+  offsets.reserve(records.size());
   auto store = open();
   recover(*store);
   ASSERT_TRUE(store->begin(5).ok());
@@ -208,6 +209,7 @@ TEST_F(KvStoreTest, WhatAnotherVersionLeftIsRefusedByName) {
 // Four records in a pair, by a version whose default that was.
 TEST_F(KvStoreTest, AStoreKeepsTheSizesThatItWasMadeWith) {
   Records all;
+  all.reserve(42);
   std::uint64_t last = 0;
   {
     auto store = open();
@@ -236,6 +238,7 @@ TEST_F(KvStoreTest, AStoreKeepsTheSizesThatItWasMadeWith) {
 
 TEST_F(KvStoreTest, PairsThatAreLargerThanAnyOfTheStoreAreNotCutOff) {
   Records all;
+  all.reserve(20);
   {
     auto store = open();
     recover(*store);

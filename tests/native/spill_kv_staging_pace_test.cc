@@ -103,7 +103,8 @@ double longest_write_s(const SimulatedDrive& drive, std::size_t writers) {
     now += kStep;
   };
   const auto free = [&] { return kStagingSlots - static_cast<std::size_t>(std::ceil(sent - stored)); };
-  for (std::size_t next = 0; now < kEnd;) {
+  std::size_t next = 0;
+  while (now < kEnd) {
     const std::size_t records = std::min(writers, 2 * staging_step(kStagingSlots - free(), kStagingSlots));
     const auto pairs = std::max<std::size_t>(1, (records + 1) / 2);
     if (const auto pause = staging_pause(pairs, free(), kStagingSlots, static_cast<std::size_t>(filled))) {
