@@ -78,7 +78,7 @@ TEST_P(KeyBytes, StayWithinTheBoundWhereKeysAreOverwritten) {
   for (std::uint64_t key = 1; key <= most; ++key) {
     write(key);
     write(key);
-    write(1 + key * 7919 % key);
+    write((key + 1) / 2);  // one of before
     if (key % 50'000 == 0) sort();
     if (key < kLeastKeys) continue;
     ASSERT_TRUE(is_within_bound()) << memory() << " bytes of " << index_.size() << " keys";

@@ -18,8 +18,8 @@ View LiveSet::view() const {
   }
 }
 
-// A count of references is no synchronization with those who let go of theirs; a reference that comes and goes is, so
-// whatever they have read they have read before it.
+// use_count() does not order this thread after those that have released their pins; to take and release one does, so
+// their reads have ended before entries are replaced.
 bool LiveSet::begin_replacing() {
   const MutexLock lock(mutex_);
   auto one_more = pin_;
