@@ -236,7 +236,7 @@ TEST_F(SortedFilesTest, MoreThanTheBufferHoldsTakesSeveralScans) {
 TEST_F(SortedFilesTest, TellHowMuchIsWritten) {
   for (int i = 0; i < 100; ++i) put(i % 2, "key" + std::to_string(i), std::string(100'000, 'v'));
   std::vector<std::uint64_t> told;
-  ASSERT_TRUE(sort([&](std::uint64_t bytes) { told.push_back(bytes); }).ok());
+  ASSERT_TRUE(sort({.on_written = [&](std::uint64_t bytes) { told.push_back(bytes); }}).ok());
   ASSERT_GE(told.size(), 7u) << "of 10 MB";
   EXPECT_TRUE(std::ranges::is_sorted(told));
   EXPECT_GT(told.front(), 1'000'000u);

@@ -9,12 +9,12 @@ namespace spillway::spill {
 using rocksdb::Status;
 
 Status OrderingNotes::append_durably() {
-  const Status status = append();
+  const Status status = append(Covers::all);
   return status.ok() ? writer_.sync() : status;
 }
 
-Status OrderingNotes::append() {
-  const Status status = try_append();
+Status OrderingNotes::append(Covers covers) {
+  const Status status = try_append(covers);
   status.ok() ? end_owing() : owe();
   return status;
 }
@@ -31,21 +31,22 @@ void OrderingNotes::end_owing() {
   context_.main.order().let_compactions_run(MainOrder::Until::note_taken);
 }
 
-Status OrderingNotes::try_append() {
+Status OrderingNotes::try_append(Covers covers) {
   MainDb& main = context_.main;
   if (unsynced_main_sequence_ == 0 || context_.live.generations()->empty()) return {};
   if (writer_.has_failed()) return writer_.failure();
-  if (unsynced_main_sequence_ > main.durable_up_to()) {
+  if (covers == Covers::all && unsynced_main_sequence_ > main.durable_up_to()) {
     if (Status status = main.make_durable(); !status.ok()) return status;
   }
   const rocksdb::WriteBatch nothing;
   const std::uint64_t durable = main.durable_up_to();
-  std::string note = encode(RecordHeader{writer_.next_sequence(), durable, durable, true});
+  const bool covers_all = unsynced_main_sequence_ <= durable;
+  std::string note = encode(RecordHeader{writer_.next_sequence(), durable, durable, /*sync=*/covers_all});
   note.append(nothing.Data());
   const rocksdb::Slice record(note);
   std::uint64_t offset = 0;
   const Status status = writer_.append({&record, 1}, {&offset, 1});
-  if (status.ok()) unsynced_main_sequence_ = 0;
+  if (status.ok() && covers_all) unsynced_main_sequence_ = 0;
   return status.IsBusy() ? Status::NoSpace("the spill store has no room for a note") : status;
 }
 
@@ -73,21 +74,20 @@ void OrderingNotes::before_flush() {
   if (!add_concurrently(/*in_flush=*/true).ok()) (void)writer_.sync_concurrently(/*in_flush=*/true);
 }
 
-// If diverted writes follow unsynced writes to RocksDB, the note leaves the queue, syncs RocksDB's log and retries.
-// Only the last try syncs that log while commits wait.
+// What a flush takes out of RocksDB's log is durable by now. Diverted writes that follow later ones have those in the
+// log, and a later flush takes them out. Otherwise RocksDB's log is synced first, while commits continue.
 Status OrderingNotes::add_concurrently(bool in_flush) {
-  constexpr int kTries = 3;
   Status status;
-  for (int tries = 1; status.ok(); ++tries) {
+  for (bool is_last = in_flush;; is_last = true) {
     bool is_noted = false;
     const bool was_run = queue_.run_alone_unless_held([&]() REQUIRES(in_commit_queue) {
-      if (tries < kTries && unsynced_main_sequence_ > context_.main.durable_up_to()) return;
-      status = append();
+      if (!is_last && unsynced_main_sequence_ > context_.main.durable_up_to()) return;
+      status = append(Covers::durable);
       is_noted = true;
     });
     if (!was_run) return {};  // the queue's holder has added the note, and nothing was diverted since (hold_commits)
     if (is_noted) return status.ok() ? writer_.sync_concurrently(in_flush) : status;
-    status = context_.main.make_durable();
+    if (status = context_.main.make_durable(); !status.ok()) break;
   }
   if (context_.live.has_any()) owe();
   return status;

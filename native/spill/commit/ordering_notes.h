@@ -1,5 +1,6 @@
-// Notes: empty sync records in the spill store's log. A note says that recovery keeps all records before it, whatever
-// it finds in RocksDB's log.
+// Notes: empty records in the spill store's log. A note says up to which sequence RocksDB's writes are durable:
+// recovery keeps all records that follow none after it, whatever it finds in RocksDB's log. If that is so for all
+// records before the note, it is a sync record, and says that all of them are kept.
 //
 // A flush removes writes from RocksDB's log, so each flush first appends a note. If the store is full and refuses a
 // note, the note is owed: compactions wait for it (docs/decisions/0013), and everything is brought back.
@@ -27,7 +28,8 @@ class OrderingNotes {
   // --- By any thread
   // Called before a flush removes writes from RocksDB's log. Commits do not wait for its syncs.
   void before_flush();
-  // Appends a note; durable on return. `in_flush`: as in SpillWriter::sync_concurrently.
+  // Appends a note; durable on return. `in_flush`: as in SpillWriter::sync_concurrently. REQUIRES: in a flush, what is
+  // flushed is durable
   rocksdb::Status add_concurrently(bool in_flush);
   // Runs `held` in the commit queue, where it may wait for flushes of RocksDB. Before flushes are refused the queue,
   // the note and the syncs that they would have made are made.
@@ -44,8 +46,10 @@ class OrderingNotes {
   void begin(std::uint64_t main_sequence) REQUIRES(in_commit_queue) { unsynced_main_sequence_ = main_sequence; }
 
  private:
-  rocksdb::Status append() REQUIRES(in_commit_queue);
-  rocksdb::Status try_append() REQUIRES(in_commit_queue);
+  // `all` that was diverted: RocksDB's log is synced for it if it must be. Or what follows `durable` writes to RocksDB.
+  enum class Covers : std::uint8_t { all, durable };
+  rocksdb::Status append(Covers covers) REQUIRES(in_commit_queue);
+  rocksdb::Status try_append(Covers covers) REQUIRES(in_commit_queue);
   void owe();
 
   const CommitContext& context_;

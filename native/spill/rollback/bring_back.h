@@ -19,6 +19,7 @@
 #include "spill/live/value_reader.h"
 #include "spill/main_db/main_db.h"
 #include "spill/report/telemetry.h"
+#include "spill/rollback/lull.h"
 #include "spill/rollback/merged_run.h"
 #include "spill/rollback/placing.h"
 #include "spill/rollback/rollback_pause.h"
@@ -151,6 +152,7 @@ class BringBack {
   static double left_of(const Group& group, std::uint64_t sorted_bytes = 0);
   // `sorted_bytes` of the next part were written: waits, so that the run takes its time (RunPace).
   void keep_pace(const Group& group, std::uint64_t sorted_bytes) REQUIRES(mutex_);
+  bool nobody_writes() REQUIRES(mutex_);
   rocksdb::Status ingest_files_of(const Group& group, const WrittenPart& part) REQUIRES(mutex_);
   rocksdb::Status ingest_files(const std::vector<SortedFile>& files);
   rocksdb::Status drop(const Generations& brought_back) REQUIRES(mutex_, in_commit_queue);
@@ -165,6 +167,7 @@ class BringBack {
   std::atomic<bool> is_hurried_{false};
   std::atomic<int> waits_{0};
   RunPace pace_ GUARDED_BY(mutex_);
+  Lull lull_ GUARDED_BY(mutex_);
   RollbackPause pause_;
   Placing placing_ GUARDED_BY(mutex_);
 };

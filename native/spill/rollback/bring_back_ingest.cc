@@ -100,13 +100,22 @@ void BringBack::keep_pace(const Group& group, std::uint64_t sorted_bytes) {
   }
 }
 
+bool BringBack::nobody_writes() {
+  const Counts& counts = context_.telemetry.counts;
+  const std::uint64_t writes =
+      counts.diverted_writes.load(std::memory_order_relaxed) + counts.main_writes.load(std::memory_order_relaxed);
+  return lull_.lasts(writes, std::chrono::steady_clock::now()) && context_.detector.is_burst_over();
+}
+
 Status BringBack::write_part(Group& group) {
   MainDb& main = context_.main;
   if (!main.ingested_files().may_ingest()) return IngestedFiles::refusal();
-  const auto progress = [&](std::uint64_t bytes) REQUIRES(mutex_) {
-    context_.commits.usage.set_returning(left_of(group, bytes));
-    if (!group.ahead) keep_pace(group, bytes);
-  };
+  const SortedProgress progress{.on_written =
+                                    [&](std::uint64_t bytes) REQUIRES(mutex_) {
+                                      context_.commits.usage.set_returning(left_of(group, bytes));
+                                      if (!group.ahead) keep_pace(group, bytes);
+                                    },
+                                .may_take_drive = [&]() REQUIRES(mutex_) { return nobody_writes(); }};
   const std::vector<RunPart> parts = (group.ahead ? *group.ahead : group.run).next(group.part_bytes);
   assert(!parts.empty() || group.run.is_empty());
   WrittenPart written;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
 #include <unordered_set>
@@ -24,6 +25,9 @@ namespace {
 constexpr std::uint64_t kBufferBytes = 64 << 20;
 // Values that are read in parallel in the order of keys. Source: guess, deeper than a drive is wide.
 constexpr std::size_t kReadsTogether = 256;
+// While nobody writes they are so many batches, and the next is begun when the oldest is done, so that the drive does
+// not wait for the last of them all. Source: docs/decisions/0056
+constexpr std::size_t kBatchesAlone = 4;
 // What a read by itself costs besides its bytes, in bytes of a scan. Source: between 4 and 15 KB on the presets'
 // drives, random reads of 4 KiB at iodepth 256 beside sequential ones of 512 KiB (spillway ssd simulate)
 constexpr std::uint64_t kReadBytes = 8192;
@@ -55,11 +59,17 @@ bool scans_are_cheaper(Entries entries) {
 // Iterates over the values of entries in the order of keys.
 class Values {
  public:
-  Values(ValueReader reader, const Store& store, const std::atomic<bool>& stop, Entries entries)
-      : reader_(reader), store_(store), stop_(stop), entries_(entries), scans_(scans_are_cheaper(entries)) {}
+  Values(ValueReader reader, const Store& store, const std::atomic<bool>& stop, const SortedProgress& progress,
+         Entries entries)
+      : reader_(reader),
+        store_(store),
+        stop_(stop),
+        progress_(progress),
+        entries_(entries),
+        scans_(scans_are_cheaper(entries)) {}
 
   ~Values() {
-    if (in_flight_) in_flight_->wait();  // into `ahead_`
+    for (const auto& batch : ahead_) batch->wait();
   }
   Values(const Values&) = delete;
   Values& operator=(const Values&) = delete;
@@ -81,25 +91,39 @@ class Values {
   }
 
  private:
-  // Waits for the reads of the batch that begins here, and begins those of the next: the drive reads while the file is
+  struct Batch {
+    std::size_t end = 0;             // of its entries
+    std::vector<ReadRequest> reads;  // of puts
+    std::unique_ptr<ReadsInFlight> in_flight;
+    void wait() {
+      if (in_flight) std::exchange(in_flight, nullptr)->wait();
+    }
+  };
+
+  // Waits for the reads of the batch that begins here, and begins those of others: the drive reads while the file is
   // written.
   Status fill_by_reads() {
-    if (begin_ == 0) begin_reads_from(0);
-    end_ = ahead_end_;
-    if (in_flight_) std::exchange(in_flight_, nullptr)->wait();
-    std::swap(answers_, ahead_);
-    answer_ = answers_.begin();
-    begin_reads_from(end_);
+    if (ahead_.empty()) begin_reads();
+    current_ = std::move(ahead_.front());
+    ahead_.pop_front();
+    current_->wait();
+    end_ = current_->end;
+    answer_ = current_->reads.begin();
+    begin_reads();
     return Status::OK();
   }
 
-  void begin_reads_from(std::size_t from) {
-    ahead_end_ = std::min(from + kReadsTogether, entries_.size());
-    ahead_.clear();
-    for (std::size_t i = from; i < ahead_end_; ++i) {
-      if (entries_[i]->kind == Kind::put) ahead_.push_back(ValueReader::request(*entries_[i]));
+  void begin_reads() {
+    const std::size_t batches = progress_.may_take_drive && progress_.may_take_drive() ? kBatchesAlone : 1;
+    while (ahead_.size() < batches && read_to_ < entries_.size()) {
+      Batch& batch = *ahead_.emplace_back(std::make_unique<Batch>());
+      batch.end = std::min(read_to_ + kReadsTogether / batches, entries_.size());
+      for (; read_to_ < batch.end; ++read_to_) {
+        const Entry& entry = *entries_[read_to_];
+        if (entry.kind == Kind::put) batch.reads.push_back(ValueReader::request(entry));
+      }
+      if (!batch.reads.empty()) batch.in_flight = reader_.begin_reads(batch.reads);
     }
-    if (!ahead_.empty()) in_flight_ = reader_.begin_reads(ahead_);
   }
 
   // Takes as many entries as the buffer has room for, and one scan for all of them.
@@ -151,18 +175,18 @@ class Values {
   ValueReader reader_;
   const Store& store_;
   const std::atomic<bool>& stop_;
+  const SortedProgress& progress_;
   const Entries entries_;
   const bool scans_;
 
   // Of the entries [begin_, end_).
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
-  std::vector<ReadRequest> answers_;  // of puts
+  std::unique_ptr<Batch> current_;
   std::vector<ReadRequest>::const_iterator answer_;
-  // Of the entries [end_, ahead_end_).
-  std::size_t ahead_end_ = 0;
-  std::vector<ReadRequest> ahead_;
-  std::unique_ptr<ReadsInFlight> in_flight_;  // of `ahead_`
+  // Of the entries [end_, read_to_).
+  std::deque<std::unique_ptr<Batch>> ahead_;
+  std::size_t read_to_ = 0;
   std::vector<std::uint64_t> places_;
   std::unique_ptr<char[]> buffer_;
   std::uint64_t buffer_bytes_ = 0;
@@ -224,8 +248,8 @@ class Written {
   explicit Written(const SortedProgress& progress) : progress_(progress) {}
   void add(std::uint64_t bytes) {
     bytes_ += bytes;
-    if (!progress_ || bytes_ - told_ < kTold) return;
-    progress_(bytes_);
+    if (!progress_.on_written || bytes_ - told_ < kTold) return;
+    progress_.on_written(bytes_);
     told_ = bytes_;
   }
 
@@ -309,7 +333,7 @@ Status write_sorted_files(const std::vector<RunPart>& parts, GenerationId name, 
     const UsedColumnFamily family = families.use(part.column_family);
     if (family.is_dropped) continue;  // since the rollback began
     if (status = check_handle(family); !status.ok()) break;
-    Values of_part(values, store, stop, part.entries);
+    Values of_part(values, store, stop, progress, part.entries);
     std::size_t first = 0;
     for (const RunPart& of_file : into.file_bytes > 0 ? split(part, into.file_bytes) : std::vector{part}) {
       SortedFile& file = files->emplace_back();

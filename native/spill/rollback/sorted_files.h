@@ -27,8 +27,13 @@ struct SortedFile {
   std::string checksum_name;
 };
 
-// Is told now and then how many bytes of keys and values were written.
-using SortedProgress = std::function<void(std::uint64_t bytes)>;
+// What whoever has files written is told and asked meanwhile, each of which may be empty.
+struct SortedProgress {
+  // Now and then, how many bytes of keys and values were written.
+  std::function<void(std::uint64_t bytes)> on_written = {};
+  // Whether reads may keep the drive busy without a pause, because nobody else needs it: no where empty.
+  std::function<bool()> may_take_drive = {};
+};
 
 // The level for which files are written, whose compression they have. `base`: the first below L0 that RocksDB uses.
 struct SortedLevel {

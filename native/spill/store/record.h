@@ -9,7 +9,7 @@
 // *main durable* were known to be durable. Recovery cannot ask RocksDB, whose latest sequence number may be that of a
 // write that a loss of power took (a flush records it, although a log is not synced).
 //
-// A *note* is a sync record with an empty batch: everything before it is kept.
+// A *note* is a record with an empty batch. A sync record, too: everything before it is kept.
 #pragma once
 
 #include <rocksdb/slice.h>
