@@ -49,20 +49,15 @@ constexpr Step kRegionSteps[] = {
     {"spill.region.begin.created", false},   {"spill.region.append.written", false},
     {"spill.region.cut.truncated", false},   {"spill.region.drop.renamed", true},
     {"spill.region.release.removed", false}, {"spill.region.seal.synced", false},
-    {"spill.region.spare.created", false},
+    {"spill.region.spare.created", false},   {"spill.region.drop.prepared", false},
 };
 constexpr Step kKvSteps[] = {
-    {"spill.kv.begin.begun", false},
-    {"spill.kv.staging.grown", false},
-    {"spill.kv.append.staged", false},
-    {"spill.kv.sync.stored", false},
-    {"spill.kv.recover.stored", false, 8},
-    {"spill.kv.cut.reset", false},
-    {"spill.kv.drop.stored", true},
-    {"spill.kv.release.reset", false},
-    {"device.kv.put.written", false},
-    {"device.kv.settle.committed", false},
-    {"device.kv.remove_range.one_removed", true},
+    {"spill.kv.begin.begun", false},       {"spill.kv.staging.grown", false},
+    {"spill.kv.append.staged", false},     {"spill.kv.sync.stored", false},
+    {"spill.kv.recover.stored", false, 8}, {"spill.kv.cut.reset", false},
+    {"spill.kv.drop.prepared", false},     {"spill.kv.drop.stored", true},
+    {"spill.kv.release.reset", false},     {"device.kv.put.written", false},
+    {"device.kv.settle.committed", false}, {"device.kv.remove_range.one_removed", true},
 };
 
 // Reached only in the many lives of `make crash`, and not always. Full contents of a namespace are moved

@@ -7,6 +7,7 @@
 #include <rocksdb/sst_file_reader.h>
 #include <rocksdb/table.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <map>
@@ -65,11 +66,35 @@ class MemoryStore final : public Store {
   std::uint64_t used_bytes() const override { return used_; }
   std::uint64_t capacity_bytes() const override { return ~std::uint64_t{0}; }
 
+  std::unique_ptr<ReadsInFlight> begin_reads(std::span<ReadRequest> requests) const override {
+    return std::make_unique<Reads>(*this, requests);
+  }
+
   mutable int reads = 0;
   mutable int scans = 0;
+  mutable std::size_t most_in_flight = 0;
+  mutable std::size_t most_behind = 0;  // in flight behind those that were waited for
   Status failure;
 
  private:
+  class Reads final : public ReadsInFlight {
+   public:
+    Reads(const MemoryStore& store, std::span<ReadRequest> requests) : store_(store), requests_(requests) {
+      store_.in_flight_ += requests.size();
+      store_.most_in_flight = std::max(store_.most_in_flight, store_.in_flight_);
+    }
+    void wait() override {
+      store_.in_flight_ -= requests_.size();
+      store_.most_behind = std::max(store_.most_behind, store_.in_flight_);
+      store_.read_many(requests_);
+    }
+
+   private:
+    const MemoryStore& store_;
+    const std::span<ReadRequest> requests_;
+  };
+
+  mutable std::size_t in_flight_ = 0;
   std::map<std::uint64_t, std::string> records_;
   std::uint64_t used_ = 0;
 };
@@ -221,6 +246,43 @@ TEST_F(SortedFilesTest, WhatIsMostlyOverwrittenIsReadByTheKey) {
   ASSERT_TRUE(sort().ok());
   EXPECT_EQ(store_.scans, 0);
   EXPECT_EQ(store_.reads, 299);
+  ingest();
+  EXPECT_EQ(in_db(0), models_[0]);
+}
+
+TEST_F(SortedFilesTest, WhoMayTakeTheDriveReadsWithoutAPause) {
+  for (const bool may : {false, true}) {
+    SCOPED_TRACE(may);
+    store_.most_in_flight = store_.most_behind = 0;
+    generation_ = std::make_shared<Generation>(may ? 5 : 4, families_, nullptr);
+    for (int round = 0; round < 10; ++round) {
+      for (std::uint64_t i = 0; i < 2000; ++i) put(0, key_of(i), std::string(1000, static_cast<char>('a' + round)));
+    }
+    for (std::uint64_t i = 0; i < 2000; i += 7) remove(0, key_of(i));
+    store_.reads = 0;
+    bool asked = false;
+    ASSERT_TRUE(sort({.may_take_drive = [&] { return std::exchange(asked, true), may; }}).ok());
+    EXPECT_TRUE(asked);
+    EXPECT_EQ(store_.reads, 2000 - 286);
+    EXPECT_LE(store_.most_in_flight, 256);
+    EXPECT_GE(store_.most_in_flight, 200);
+    EXPECT_EQ(store_.most_behind >= 128, may);
+    if (!may) {
+      EXPECT_EQ(store_.most_behind, 0);
+    }
+    ingest();
+    EXPECT_EQ(in_db(0), models_[0]);
+  }
+}
+
+TEST_F(SortedFilesTest, WhoMayTakeTheDriveNoMoreReadsWhatWasBegun) {
+  for (int round = 0; round < 10; ++round) {
+    for (std::uint64_t i = 0; i < 3000; ++i) put(0, key_of(i), std::string(1000, static_cast<char>('a' + round)));
+  }
+  int asked = 0;
+  ASSERT_TRUE(sort({.may_take_drive = [&] { return ++asked / 3 % 2 == 0; }}).ok());
+  EXPECT_EQ(store_.reads, 3000);
+  EXPECT_LE(store_.most_in_flight, 448);
   ingest();
   EXPECT_EQ(in_db(0), models_[0]);
 }

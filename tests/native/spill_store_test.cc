@@ -497,6 +497,71 @@ TEST_P(EveryStore, ADroppedGenerationIsReadUntilItIsReleasedAndNeverRecovered) {
   EXPECT_EQ(reopen(), ReadRecords());
 }
 
+TEST_P(EveryStore, WhatWasPreparedForADropIsThereUntilItIsDropped) {
+  reopen();
+  begin(1);
+  const std::uint64_t one = append("one");
+  begin(2);
+  append("two");
+  ASSERT_TRUE(store_->sync().ok());
+  store_->prepare_drop(1);
+  EXPECT_EQ(read(1, one, 0, 3), "one");
+  append("three");
+  begin(3);
+  append("four");
+  ASSERT_TRUE(store_->sync().ok());
+  ASSERT_TRUE(store_->drop(1).ok());
+  EXPECT_EQ(read(1, one, 0, 3), "one");
+  store_->prepare_drop(2);
+  drive_->lose_power(std::move(store_), 8);  // before it is dropped, and before the first is released
+  ReadRecords left = reopen();
+  if (!left.empty() && left.front().first == 2) left.erase(left.begin(), left.begin() + 2);
+  EXPECT_EQ(left, (ReadRecords{{3, "four"}}));
+  begin(4);
+  append("five");
+  if (has_generation(2)) {
+    ASSERT_TRUE(store_->drop(2).ok());
+  }
+  store_->prepare_drop(3);
+  store_->prepare_drop(3);
+  ASSERT_TRUE(store_->drop(3).ok());
+  store_->release(3);
+  EXPECT_EQ(reopen(), (ReadRecords{{4, "five"}}));
+}
+
+TEST_P(EveryStore, DropsArePreparedWhileOneAppends) {
+  reopen();
+  constexpr GenerationId kGenerations = 12;
+  std::atomic<GenerationId> sealed = 0;
+  std::atomic<GenerationId> prepared = 0;
+  std::thread other([&] {
+    while (prepared < kGenerations - 1) {
+      if (prepared == sealed) continue;
+      store_->prepare_drop(prepared + 1);
+      ++prepared;
+    }
+  });
+  GenerationId dropped = 0;
+  ReadRecords last;
+  for (GenerationId generation = 1; generation <= kGenerations; ++generation) {
+    begin(generation);
+    last.clear();
+    for (unsigned i = 0; i < 20; ++i) {
+      const std::string record = made_record(2000, i);
+      append(record);
+      last.emplace_back(generation, record);
+    }
+    ASSERT_TRUE(store_->sync().ok());
+    sealed = generation - 1;
+    while (prepared < sealed) std::this_thread::yield();
+    for (; dropped < prepared; store_->release(++dropped)) ASSERT_TRUE(store_->drop(dropped + 1).ok());
+    EXPECT_LE(store_->held_bytes(), store_->used_bytes());
+  }
+  other.join();
+  EXPECT_EQ(store_->held_bytes(), 0U);
+  EXPECT_TRUE(reopen() == last);
+}
+
 TEST_P(EveryStore, AnEmptyGenerationMayBeDroppedBeforeAnOlderOne) {
   reopen();
   begin(1);

@@ -40,7 +40,7 @@ Status OrderingNotes::try_append(Covers covers) {
   }
   const rocksdb::WriteBatch nothing;
   const std::uint64_t durable = main.durable_up_to();
-  const bool covers_all = unsynced_main_sequence_ <= durable;
+  const bool covers_all = covers == Covers::all || unsynced_main_sequence_ <= durable;
   std::string note = encode(RecordHeader{writer_.next_sequence(), durable, durable, /*sync=*/covers_all});
   note.append(nothing.Data());
   const rocksdb::Slice record(note);

@@ -265,18 +265,24 @@ void BringBack::end_rollback(const Generations& targets, const Return& began, Wa
   context_.telemetry.report(event);
 }
 
-// Drops generations whose contents RocksDB has durably. If nothing but notes is left then, that is dropped, too: the
-// spill store is empty, and what the notes order is in RocksDB.
-Status BringBack::drop(const Generations& brought_back) {
-  Generations targets = brought_back;
-  const auto is_target = [&](const auto& one) { return std::ranges::find(brought_back, one) != brought_back.end(); };
+// The live generations if all of them hold nothing but notes, which take no more from now on. They are to be dropped:
+// the spill store is empty, and what the notes order is in RocksDB.
+Generations BringBack::seal_notes() {
+  const auto live = context_.live.generations();
   const auto holds_only_notes = [](const auto& one) { return one->entries() + one->range_tombstone_count() == 0; };
-  Generations rest;
-  std::ranges::copy_if(*context_.live.generations(), std::back_inserter(rest), std::not_fn(is_target));
-  if (!rest.empty() && std::ranges::all_of(rest, holds_only_notes)) {
-    if (rest.back().get() == context_.commits.writer.active()) context_.commits.writer.seal();
-    targets.insert(targets.end(), rest.begin(), rest.end());
-  }
+  if (live->empty() || !std::ranges::all_of(*live, holds_only_notes)) return {};
+  if (live->back().get() == context_.commits.writer.active()) context_.commits.writer.seal();
+  return *live;
+}
+
+Status BringBack::drop_with_notes(const Generations& brought_back) {
+  Status status = drop(brought_back);
+  if (const Generations notes = status.ok() ? seal_notes() : Generations(); !notes.empty()) status = drop(notes);
+  return status;
+}
+
+// Drops generations whose contents RocksDB has durably.
+Status BringBack::drop(const Generations& targets) {
   for (const auto& generation : targets) {
     if (Status status = context_.store.drop(generation->id()); !status.ok()) return status;
     generation->mark_dropped();

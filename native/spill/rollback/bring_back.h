@@ -155,7 +155,9 @@ class BringBack {
   bool nobody_writes() REQUIRES(mutex_);
   rocksdb::Status ingest_files_of(const Group& group, const WrittenPart& part) REQUIRES(mutex_);
   rocksdb::Status ingest_files(const std::vector<SortedFile>& files);
-  rocksdb::Status drop(const Generations& brought_back) REQUIRES(mutex_, in_commit_queue);
+  Generations seal_notes() REQUIRES(mutex_, in_commit_queue);
+  rocksdb::Status drop(const Generations& targets) REQUIRES(mutex_, in_commit_queue);
+  rocksdb::Status drop_with_notes(const Generations& brought_back) REQUIRES(mutex_, in_commit_queue);
   rocksdb::Status drop_one_by_one(const Generations& brought_back) REQUIRES(mutex_);
 
   const RollbackContext& context_;

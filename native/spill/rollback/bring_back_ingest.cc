@@ -45,15 +45,25 @@ Status BringBack::ingest_concurrently(Group& group, bool is_urgent) {
   return status.ok() && group.run.is_empty() ? drop_one_by_one(*group.targets) : status;
 }
 
-// Each drop waits for the drive, and writers for the drop. What a crash leaves comes back once more.
+// Each drop waits for the drive, and writers would wait for the drop: what it can do ahead is done before. What a crash
+// leaves comes back once more.
 Status BringBack::drop_one_by_one(const Generations& brought_back) {
-  for (auto one = brought_back.begin(); one != brought_back.end(); ++one) {
+  Generations left = brought_back;
+  Generations dropped;
+  while (!left.empty()) {
+    const auto one = left.front();
+    left.erase(left.begin());
+    context_.store.prepare_drop(one->id());
     Status status;
-    context_.commits.pipeline.queue().run_alone(
-        [&]() REQUIRES(mutex_, in_commit_queue) { status = drop(Generations{*one}); });
-    if (status.ok()) continue;
-    std::for_each(brought_back.begin(), one, [&](const auto& dropped) { context_.live.index().remove(*dropped); });
-    return status;
+    context_.commits.pipeline.queue().run_alone([&]() REQUIRES(mutex_, in_commit_queue) {
+      status = drop(Generations{one});
+      if (status.ok() && left.empty()) left = seal_notes();
+    });
+    if (!status.ok()) {
+      for (const auto& gone : dropped) context_.live.index().remove(*gone);
+      return status;
+    }
+    dropped.push_back(one);
   }
   return {};
 }
@@ -66,7 +76,7 @@ Status BringBack::ingest_in_commit_queue(Group& group) {
     context_.commits.notes.append_durably().PermitUncheckedError();  // as above
     context_.main.order().let_compactions_run(MainOrder::Until::ingested);
   } while (status.ok() && !group.run.is_empty());
-  if (status.ok()) status = drop(*group.targets);
+  if (status.ok()) status = drop_with_notes(*group.targets);
   return status;
 }
 

@@ -74,7 +74,7 @@ rocksdb::Status BringBack::put_back(const Generations& targets) {
     return rocksdb::Status::TryAgain();
   }
   steps::reached("spill.rollback.put_back");
-  return status.ok() ? drop(targets) : status;
+  return status.ok() ? drop_with_notes(targets) : status;
 }
 
 }  // namespace spillway::spill

@@ -125,6 +125,10 @@ class Store {
   // release() may follow, and frees nothing: the next opening frees what was dropped.
   virtual void unlock() {}
 
+  // Does ahead what drop() would wait for the drive for, where it can: recover() need not pass on this generation from
+  // now on. All else is as before. Errors are left to drop(). By any thread, one at a time, beside appends. REQUIRES:
+  // it is the oldest that is not dropped, and takes no more records
+  virtual void prepare_drop(GenerationId /*generation*/) {}
   // The reset of K8: durable when this returns, recover() never passes on this generation again. It can be read until
   // release(). REQUIRES: it is the oldest that is not dropped, or nothing is in it.
   virtual rocksdb::Status drop(GenerationId generation) = 0;

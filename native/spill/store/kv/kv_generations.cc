@@ -77,8 +77,12 @@ void KvGenerations::finish_announcement() {
   if (!status_of(reap_all(*announced_.queue, 1).front(), "store").ok()) announced_.generation = 0;
 }
 
+void KvGenerations::prepare_drop(GenerationId generation) {
+  if (write_list(kDropped, std::span(&generation, 1)).ok()) prepared_ = generation;
+}
+
 Status KvGenerations::drop_to(GenerationId generation) {
-  Status status = write_list(kDropped, std::span(&generation, 1));
+  Status status = prepared_ == generation ? Status() : write_list(kDropped, std::span(&generation, 1));
   if (status.IsNoSpace()) {
     staging_.durable().drop(generation);
     status = staging_.sync_head();
@@ -124,9 +128,7 @@ Status KvGenerations::write_list(Position where, std::span<const GenerationId> i
 
 // They are no records, and do not count as used.
 void KvGenerations::count(Position where, std::uint64_t value_bytes) {
-  std::uint64_t& bytes = bytes_of_pair_[where.offset];
-  bytes = value_bytes > 0 ? kPairOverheadBytes + value_bytes : 0;
-  bytes_ = bytes_of_pair_[0] + bytes_of_pair_[1];
+  bytes_of_pair_[where.offset] = value_bytes > 0 ? kPairOverheadBytes + value_bytes : 0;
 }
 
 }  // namespace spillway::spill

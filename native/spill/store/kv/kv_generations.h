@@ -24,7 +24,7 @@
 
 namespace spillway::spill {
 
-// Used by the appending thread; dropped() and bytes() by any.
+// Used by the appending thread; prepare_drop(), dropped() and bytes() by any.
 class KvGenerations {
  public:
   // REQUIRES: both outlive this
@@ -42,6 +42,9 @@ class KvGenerations {
   // The drive learns now of a generation that has not begun, so that who begins it does not wait for that: 80 ms where
   // the drive's memtable waits for its flash.
   void announce(GenerationId next);
+  // The drive says from now on that all up to this one were dropped, unless it cannot be told. By any thread, but not
+  // beside drop_to().
+  void prepare_drop(GenerationId generation);
   // All up to this one were dropped, durably, when this returns, though the drive be full.
   rocksdb::Status drop_to(GenerationId generation);
   // The same of one in which nothing is.
@@ -51,7 +54,7 @@ class KvGenerations {
   GenerationId newest() const { return newest_; }
   GenerationId dropped() const { return dropped_.load(std::memory_order_acquire); }
   // What the drive counts for the two pairs.
-  std::uint64_t bytes() const { return bytes_.load(std::memory_order_acquire); }
+  std::uint64_t bytes() const { return bytes_of_pair_[0] + bytes_of_pair_[1]; }
 
  private:
   rocksdb::Status read_list(Position where, std::vector<GenerationId>* ids);
@@ -64,8 +67,8 @@ class KvGenerations {
   std::vector<GenerationId> begun_;
   GenerationId newest_ = 0;
   std::atomic<GenerationId> dropped_{0};
-  std::array<std::uint64_t, 2> bytes_of_pair_{};
-  std::atomic<std::uint64_t> bytes_{0};
+  GenerationId prepared_ = 0;  // what the drive says was dropped, or less
+  std::array<std::atomic<std::uint64_t>, 2> bytes_of_pair_{};
   struct {
     GenerationId generation = 0;  // on the drive among those begun, or on its way there
     const PositionBytes key = bytes_of({0, 1});

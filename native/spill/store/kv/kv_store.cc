@@ -179,6 +179,11 @@ class KvStore final : public Store {
     return damaged_at({generation, offset});
   }
 
+  void prepare_drop(GenerationId generation) override {
+    if (ends_.is_oldest(generation, generations_.dropped())) generations_.prepare_drop(generation);
+    steps::reached("spill.kv.drop.prepared");
+  }
+
   Status drop(GenerationId generation) override {
     Status status;
     if (ends_.is_oldest(generation, generations_.dropped())) {

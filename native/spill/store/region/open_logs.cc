@@ -223,11 +223,15 @@ void OpenLogs::close_current() {
   close(*closed);
 }
 
+bool OpenLogs::has(const RegionLog& log) const {
+  const auto is_of = [&](const auto& open) { return open && open->log.get() == &log; };
+  return is_of(current()) || std::ranges::any_of(sealed(), is_of);
+}
+
 void OpenLogs::close_dropped(const RegionLog& log) {
   const auto current = this->current();
-  const auto sealed = this->sealed();
   const bool is_current = current && current->log.get() == &log;
-  if (!is_current && std::ranges::none_of(sealed, [&](const auto& open) { return open->log.get() == &log; })) return;
+  if (!has(log)) return;
   const MutexLock no_sync(sync_mutex_);
   for (;;) {
     const auto left = this->sealed();

@@ -26,6 +26,7 @@ struct RegionLog {
   std::atomic<std::uint64_t> bytes{0};  // that can be read: whole frames, and the header before them
   std::uint64_t last_record = 0;        // offset of the last that was recovered
   std::atomic<bool> is_dropped{false};
+  std::atomic<bool> is_drop_durable{false};
 
   std::string path() const;
 };

@@ -212,23 +212,22 @@ class RegionStore final : public Store {
     }
   }
 
+  void prepare_drop(GenerationId generation) override {
+    const auto log = logs_.find(generation);
+    // Its end is said to be somewhere, or it is open: that is the appending thread's to change, before the name is.
+    if (!log || !ends_.is_begun() || open_.has(*log)) return;
+    if (rename_dropped(*log).ok()) sync_drop(*log).PermitUncheckedError();
+    steps::reached("spill.region.drop.prepared");
+  }
+
   Status drop(GenerationId generation) override {
     const auto log = logs_.find(generation);
     if (!log) return no_such_generation(generation);
     if (Status status = reopen_ends(); !status.ok()) return status;
     open_.close_dropped(*log);
-    if (!log->is_dropped) {
-      const std::string from = log->path();
-      logs_.set_dropped(*log, true);
-      const IOStatus status = directory_->files().RenameFile(from, log->path(), {}, nullptr);
-      if (!status.ok()) {
-        logs_.set_dropped(*log, false);
-        return status;
-      }
-    }
-    steps::reached("spill.region.drop.renamed");
+    if (Status status = rename_dropped(*log); !status.ok()) return status;
     ends_.remove(generation);
-    return directory_->sync(rocksdb::DirFsyncOptions(log->path()));
+    return sync_drop(*log);
   }
 
   void release(GenerationId generation) override {
@@ -301,6 +300,23 @@ class RegionStore final : public Store {
   }
 
   // Removes the logs from `first` on, the newest first, each durably, so that no power loss leaves a gap.
+  Status rename_dropped(RegionLog& log) {
+    if (log.is_dropped) return Status::OK();
+    const std::string from = log.path();
+    logs_.set_dropped(log, true);
+    const IOStatus status = directory_->files().RenameFile(from, log.path(), {}, nullptr);
+    if (!status.ok()) logs_.set_dropped(log, false);
+    if (status.ok()) steps::reached("spill.region.drop.renamed");
+    return status;
+  }
+
+  Status sync_drop(RegionLog& log) {
+    if (log.is_drop_durable) return Status::OK();
+    const Status status = directory_->sync(rocksdb::DirFsyncOptions(log.path()));
+    log.is_drop_durable = status.ok();
+    return status;
+  }
+
   Status remove_from(GenerationId first, Only only) {
     for (auto log = logs_.newest(); log && log->name.generation >= first; log = logs_.newest()) {
       if (only == Only::empty && log->bytes > kLogHeaderBytes) break;
