@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <set>
@@ -174,6 +175,27 @@ Status check_log(rocksdb::DB& base) {
       "RocksDB's log could not be made durable on demand (FSWritableFile::IsSyncThreadSafe)");
 }
 
+// RocksDB 7.8.3 keeps a log of which it has replayed nothing. After a loss of power the first record of such a log may
+// be torn. RocksDB would then refuse every list of its logs, and so every checkpoint and backup, until hours after its
+// next flush. Later versions delete the log when they open. Not done where RocksDB may need the log: it may have
+// prepared transactions in it, or look for it because the MANIFEST names it.
+void remove_unreadable_logs(rocksdb::DB& base, const rocksdb::DBOptions& options, const spill::MainLogs& logs,
+                            const std::string& directory) {
+  if (options.allow_2pc || options.track_and_verify_wals_in_manifest) return;
+  rocksdb::VectorLogPtr readable;
+  std::unique_ptr<rocksdb::LogFile> current;
+  std::vector<std::string> names;
+  if (!base.GetSortedWalFiles(readable).IsCorruption() || !base.GetCurrentWalFile(&current).ok() ||
+      !options.env->GetChildren(directory, &names).ok()) {
+    return;
+  }
+  for (const std::string& name : names) {  // what RocksDB has replayed of older logs is in tables
+    const std::string path = directory + "/" + name;
+    if (!logs.is_log(path) || std::strtoull(name.c_str(), nullptr, 10) >= current->LogNumber()) continue;
+    options.env->DeleteFile(path).PermitUncheckedError();
+  }
+}
+
 // Keeps of the handles the first `wanted`, which are the user's.
 Status begin_opening(Binding& binding, const std::shared_ptr<rocksdb::DB>& base, std::size_t wanted,
                      std::vector<rocksdb::ColumnFamilyHandle*>* handles) {
@@ -281,7 +303,9 @@ class Opening {
     if (is_there) options.wal_filter = main_.order->filter(survivors);
     rocksdb::DB* opened = nullptr;
     const Status status = rocksdb::DB::Open(options, name_, families, handles, spill::DbOut(&opened));
-    if (status.ok()) base->reset(opened, [env](const rocksdb::DB* one) { delete one; });  // destroyed before its Env
+    if (!status.ok()) return status;
+    base->reset(opened, [env](const rocksdb::DB* one) { delete one; });  // destroyed before its Env
+    if (is_there) remove_unreadable_logs(*opened, options, *main_.logs, logs);
     return status;
   }
 
