@@ -216,6 +216,42 @@ TEST_F(SpillDropFull, AFamilyIsDroppedThoughThereIsNoSpaceToBringItBack) {
   }
 }
 
+// The snapshot's view is of the same sequence as that of the drop, and has generations that are in RocksDB since.
+TEST_F(SpillDropFull, ASnapshotReadsWhatCameBackBetweenItAndTheDrop) {
+  for (int i = 0; i < 3; ++i) {  // more than a generation of each in turn
+    write(Diversion::always, other_, in_other_, 400);
+    write(Diversion::always, default_, in_default_, 400);
+  }
+  const rocksdb::Snapshot* const before = db_->GetSnapshot();
+  const Model then = in_other_;
+  const Model in_default_then = in_default_;
+  {
+    const AtStep dropped("spill.rollback.dropped", [&] {
+      system_->set_fault_rule([](const FileOperation& operation) {
+        const bool is_read = operation.action == Action::read;
+        return is_read ? FileFault() : FileFault{.status = IOStatus::NoSpace("no (injected)")};
+      });
+    });
+    EXPECT_FALSE(db_->Rollback().ok());
+    ASSERT_TRUE(dropped.was_reached());
+  }
+  refuse_sorted_files(1);
+  ASSERT_GT(db_->GetSpillStatistics().live_entries, 0U);
+  ASSERT_GT(db_->GetSpillStatistics().held_bytes, 0U) << "the snapshot alone has what came back";
+  ASSERT_TRUE(db_->DropColumnFamily(other_).ok());
+  expect_both();
+  expect(other_, then, before);
+  expect(default_, in_default_then, before);
+  const rocksdb::Snapshot* const after = db_->GetSnapshot();
+  system_->set_fault_rule({});
+  ASSERT_TRUE(db_->Rollback().ok());
+  expect_both();
+  expect(other_, then, before);
+  expect(other_, then, after);
+  db_->ReleaseSnapshot(before);
+  db_->ReleaseSnapshot(after);
+}
+
 // A handle of a family that was created at run time is the only one.
 TEST_F(SpillDropFull, AFamilyThatWasMadeIsDroppedAsOneThatWasOpened) {
   ASSERT_TRUE(db_->DropColumnFamily(other_).ok());

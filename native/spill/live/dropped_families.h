@@ -42,17 +42,29 @@ class DroppedFamilies {
     has_any_.store(false, std::memory_order_release);
   }
 
-  // In which a reader whose own view is of sequence `up_to` has to read the family instead. Nothing if the family was
-  // not kept, or if the reader's view is older, and so has all of it.
-  std::optional<View> view_of(std::uint32_t family, Sequence up_to = ~Sequence{0}) const {
+  // In which a reader of now has to read the family. Nothing if the family was not kept.
+  std::optional<View> view_of(std::uint32_t family) const { return view_of(family, View{nullptr, ~Sequence{0}}); }
+  // In which a reader with a view of its own has to read the family instead. Nothing also if that view is older than
+  // the drop, and so has all of the family.
+  std::optional<View> view_of(std::uint32_t family, const View& own) const {
     if (!has_any()) return std::nullopt;
     const SharedLock lock(mutex_);
     const auto found = views_.find(family);
-    if (found == views_.end() || up_to < found->second.up_to) return std::nullopt;
+    if (found == views_.end() || is_older(own, found->second)) return std::nullopt;
     return found->second;
   }
 
  private:
+  // If both have the same writes, the older one may have generations that have come back since, oldest first.
+  static bool is_older(const View& view, const View& than) {
+    if (view.up_to != than.up_to) return view.up_to < than.up_to;
+    return oldest_generation(view) < oldest_generation(than);
+  }
+  static GenerationId oldest_generation(const View& view) {
+    const bool has_none = view.generations == nullptr || view.generations->empty();
+    return has_none ? ~GenerationId{0} : view.generations->front()->id();
+  }
+
   mutable SharedMutex mutex_;
   std::unordered_map<std::uint32_t, View> views_ GUARDED_BY(mutex_);
   std::atomic<bool> has_any_{false};

@@ -83,7 +83,7 @@ rocksdb::Status Reader::value_of(const Entry& entry, const ReadOptions& options,
 rocksdb::Status Reader::get_at(const ReadState& state, const ReadOptions& options, ColumnFamilyHandle* family,
                                const Slice& key, PinnableSlice* value) {
   const std::uint32_t id = family->GetID();
-  const std::optional<View> kept = live_.dropped().view_of(id, state.view.up_to);
+  const std::optional<View> kept = live_.dropped().view_of(id, state.view);
   const View& seen = kept ? *kept : state.view;
   const Entry* const entry = seen.find(id, view(key));
   const Sequence removed =
@@ -263,7 +263,7 @@ IteratorSource Reader::base_at_any(const ReadOptions& options, std::uint32_t id)
 
 IteratorSource Reader::base_at(const ReadState& state, const ReadOptions& options, ColumnFamilyHandle* family) {
   IteratorSource on;
-  on.view = live_.dropped().view_of(family->GetID(), state.view.up_to).value_or(state.view);
+  on.view = live_.dropped().view_of(family->GetID(), state.view).value_or(state.view);
   on.main.reset(main_.db().NewIterator(main_options(for_main(options, state), on.view.generations), family));
   on.holds = std::const_pointer_cast<rocksdb::Snapshot>(state.main);
   on.prefix_extractor = prefix_extractor_of(family, options, on.view);
