@@ -46,8 +46,15 @@ TEST_F(SpillWaits, AWriteThatACallHoldsUpIsCountedAsOneThatWaits) {
   EXPECT_EQ(statistics.diverted_writes, 1U);
   EXPECT_EQ(statistics.waits, 1U);
   EXPECT_GT(statistics.wait_us, 0U);
-  ASSERT_TRUE(put("later", "1").ok());
-  EXPECT_EQ(db_->GetSpillStatistics().waits, 1U) << "nothing holds this one up";
+  // Nothing holds these up. One whose thread does not get its turn for long counts nevertheless, by the clock.
+  const auto adds_a_wait = [&] {
+    const std::uint64_t before = db_->GetSpillStatistics().waits;
+    EXPECT_TRUE(put("later", "1").ok());
+    return db_->GetSpillStatistics().waits > before;
+  };
+  int tries = 100;
+  while (tries > 0 && adds_a_wait()) --tries;
+  EXPECT_GT(tries, 0);
 }
 
 // What takes long while commits wait, of whatever writer or call.
