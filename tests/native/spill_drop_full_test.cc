@@ -13,6 +13,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "at_each_step.h"
@@ -153,6 +154,25 @@ class SpillDropFull : public ::testing::Test {
       }
     }
   }
+  // Of the other family, from that key on.
+  void expect_some(const rocksdb::ReadOptions& options, const Model& model, const std::string& key) {
+    const auto known = model.find(key);
+    const std::string wanted = known == model.end() ? Status::NotFound().ToString() : known->second;
+    std::string value;
+    const Status got = db_->Get(options, other_, key, &value);
+    EXPECT_EQ(got.ok() ? value : got.ToString(), wanted);
+    std::vector<std::string> values;
+    const auto statuses = db_->MultiGet(options, {other_, default_}, {key, key}, &values);
+    EXPECT_EQ(statuses[0].ok() ? values[0] : statuses[0].ToString(), wanted);
+    const std::unique_ptr<rocksdb::Iterator> pairs(db_->NewIterator(options, other_));
+    auto next = model.lower_bound(key);
+    pairs->Seek(key);
+    for (int i = 0; i < 20 && next != model.end(); ++i, ++next, pairs->Next()) {
+      ASSERT_TRUE(pairs->Valid()) << "behind " << key;
+      EXPECT_EQ(pairs->key().ToString(), next->first);
+      EXPECT_EQ(pairs->value().ToString(), next->second);
+    }
+  }
   void expect_both() {
     expect(default_, in_default_);
     if (other_ != nullptr) expect(other_, in_other_);
@@ -250,6 +270,45 @@ TEST_F(SpillDropFull, ASnapshotReadsWhatCameBackBetweenItAndTheDrop) {
   expect(other_, then, after);
   db_->ReleaseSnapshot(before);
   db_->ReleaseSnapshot(after);
+}
+
+// Reads of every kind see the family as it was at the drop, at each moment of it and of what comes back after it.
+TEST_F(SpillDropFull, ReadersThatGoOnNoticeNothing) {
+  write_both();
+  refuse_sorted_files(3);
+  const Model model = in_other_;
+  std::atomic<bool> is_over{false};
+  std::atomic<int> rounds{0};
+  const auto read = [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    for (; !is_over && !::testing::Test::HasFailure(); ++rounds) {
+      rocksdb::ReadOptions options;
+      const rocksdb::Snapshot* const snapshot = random() % 2 == 0 ? db_->GetSnapshot() : nullptr;
+      options.snapshot = snapshot;
+      expect_some(options, model, "key" + std::to_string(1000 + random() % 4000));
+      if (snapshot != nullptr) db_->ReleaseSnapshot(snapshot);
+    }
+  };
+  std::vector<std::future<void>> readers;
+  for (std::uint64_t i = 0; i < 3; ++i) readers.push_back(std::async(std::launch::async, read, i));
+  const auto go_on = [&] {
+    const int before = rounds;
+    while (rounds < before + 30 && !::testing::Test::HasFailure()) std::this_thread::yield();
+  };
+  go_on();
+  EXPECT_TRUE(db_->Rollback().IsNoSpace());
+  go_on();
+  EXPECT_TRUE(db_->DropColumnFamily(other_).ok());
+  go_on();
+  write(Diversion::always, default_, in_default_, 300);
+  system_->set_fault_rule({});
+  EXPECT_TRUE(db_->Rollback().ok());
+  go_on();
+  write(Diversion::always, default_, in_default_, 300);
+  go_on();
+  is_over = true;
+  for (auto& one : readers) one.get();
+  expect_both();
 }
 
 // A handle of a family that was created at run time is the only one.
