@@ -104,6 +104,7 @@ class HostileWalk {
     env_ = rocksdb::NewCompositeEnv(system_);
     options_.env = env_.get();
     std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+    descriptors.reserve(names.size());
     for (const std::string& name : names) descriptors.emplace_back(name, options_);
     std::vector<ColumnFamilyHandle*> handles;
     DB* db = nullptr;
@@ -289,6 +290,7 @@ class HostileWalk {
     std::vector<std::string> names;
     ASSERT_TRUE(rocksdb::DB::ListColumnFamilies({}, to, &names).ok());
     std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+    descriptors.reserve(names.size());
     for (const std::string& name : names) descriptors.emplace_back(name, options_);
     std::vector<ColumnFamilyHandle*> handles;
     rocksdb::DB* opened = nullptr;
@@ -348,8 +350,8 @@ class HostileWalk {
                               (snapshot != nullptr ? ", by a snapshot" : "") + (is_paused_ ? ", paused" : "");
     const std::unique_ptr<rocksdb::Iterator> pairs(db_->NewIterator(options, family.handle));
     EXPECT_TRUE(all(*pairs) == model) << where;
-    std::vector<std::string> names;
-    for (int i = 0; i < 6; ++i) names.push_back(key());
+    std::vector<std::string> names(6);
+    for (std::string& name : names) name = key();
     const std::vector<rocksdb::Slice> slices(names.begin(), names.end());
     std::vector<std::string> values;
     const std::vector<ColumnFamilyHandle*> handles(names.size(), family.handle);
