@@ -1,10 +1,12 @@
-"""A run of plans/lsm-check.toml or plans/lsm-check-unseen.toml beside what the LSM shape simulator says of each arm.
+"""A run of plans/lsm-check.toml, lsm-check-unseen.toml or lsm-check-blobs.toml beside what the LSM shape simulator says
+of each arm.
 
     spillway run plans/lsm-check.toml --out runs/lsm-check
     .venv/bin/python scripts/lsm_check.py runs/lsm-check [--host host.json] [KEY=VALUE …]
 
-KEY=VALUE: keys of the simulator's request, such as host.put_ns=9000. Prints CSV: throughput and share of time in stalls
-while filling, wa_app to the end, the bytes of each level in the mean over the second half of the puts, measured and
+KEY=VALUE: keys of the simulator's request, such as host.put_ns=9000. Prints CSV, in the drive's time: throughput and
+share of time in stalls while putting, wa_app of it (to the end, if the plan waits until the tree has settled), the
+bytes of each level in the mean over the second half of the puts, measured and
 simulated; then, as comments, how many arms are within the bounds that docs/LSM.md names. Beside the means are the bytes
 after all puts, which count for nothing: which of a small level's files has just been compacted is chance.
 """
@@ -13,11 +15,12 @@ import argparse
 import csv
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from spillway.errors import Interrupted
-from spillway.lsm import lsm_request, ratios, read_host_costs, simulate
+from spillway.lsm import DEFAULT_COSTS, lsm_request, ratios, read_host_costs, simulate
 from spillway.plan.arm import Arm
 from spillway.plan.document import load_plan
 from spillway.rundir.directory import read_samples
@@ -29,6 +32,14 @@ FEW_FILES = 4  # a level of no more files than these is some files more or less:
 BOUNDS = {"ops_s": 0.2, "wa_app": 0.1, "level bytes": 0.15}  # relative
 STALL_BOUND = 0.2  # relative
 LEAST_STALL_SHARE = 0.05  # of the time: a smaller share is held against this one
+DISTRIBUTIONS = {"filluniquerandom": "filluniquerandom", "overwrite": "uniform"}  # by the workload that puts
+BLOB_OPTIONS = {
+    "enable_blob_files": bool,
+    "min_blob_size": int,
+    "blob_file_size": int,
+    "enable_blob_garbage_collection": bool,
+    "blob_garbage_collection_age_cutoff": float,
+}
 
 
 def job_threads(max_background_jobs: int) -> tuple[int, int]:
@@ -37,16 +48,49 @@ def job_threads(max_background_jobs: int) -> tuple[int, int]:
     return flushes, max(1, max_background_jobs - flushes)
 
 
+def time_scale(arm: Arm) -> float:
+    """Seconds of the machine that a second of the drive takes."""
+    scale: float = arm.request(Path("unused"), 1)["target"]["time_scale"]
+    return scale
+
+
+def measured_phase(asked: dict[str, Any]) -> dict[str, Any]:
+    """The phase that is compared: the first that is measured."""
+    phase: dict[str, Any] = next(phase for phase in asked["phases"] if phase["measured"])
+    return phase
+
+
+def option(text: str, kind: type) -> Any:
+    """An option of RocksDB, of which a plan has text."""
+    return text == "true" if kind is bool else kind(text)
+
+
+def scaled_host(scale: float, host: dict[str, Any]) -> dict[str, Any]:
+    """Costs of the processor in the drive's time."""
+    costs = {f"host__{key}": value for key, value in asdict(DEFAULT_COSTS).items()} | host
+    return {key: value / scale if key.endswith("_ns") else value for key, value in costs.items()}
+
+
 def request(arm: Arm, settings: tuple[str, ...] = (), interval_s: float = 0.0, **host: Any) -> dict[str, Any]:
     """The simulator's request for an arm of the plan."""
     asked = arm.request(Path("unused"), 1)
-    options = asked["engine"]["options"]
+    options, initial = asked["engine"]["options"], asked["target"]["initial"]
     flush_threads, compaction_threads = job_threads(int(options["max_background_jobs"]))
+    phase = measured_phase(asked)
+    workloads = [each["workload"] for each in asked["phases"]]
+    blobs = {f"tree__{key}": option(options[key], kind) for key, kind in BLOB_OPTIONS.items() if key in options}
     return lsm_request(
         asked["target"]["drive"],
-        fill=asked["target"]["initial"]["fill"],
+        fill=initial["fill"] if initial["kind"] == "steady" else 0.0,
         settings=settings,
         sample_interval_s=interval_s,
+        load__distribution=DISTRIBUTIONS[phase["workload"]],
+        load__preload="fillseq" if workloads[0] == "fillseq" else None,
+        load__operations=phase["operations"],
+        load__settle="settle" in workloads,
+        tree__level_compaction_dynamic_level_bytes=option(
+            options.get("level_compaction_dynamic_level_bytes", "false"), bool
+        ),
         tree__fanout=float(options["max_bytes_for_level_multiplier"]),
         tree__compaction_threads=compaction_threads,
         tree__flush_threads=flush_threads,
@@ -56,7 +100,8 @@ def request(arm: Arm, settings: tuple[str, ...] = (), interval_s: float = 0.0, *
         tree__write_buffer_size=int(options["write_buffer_size"]),
         tree__target_file_size_base=int(options["target_file_size_base"]),
         tree__max_bytes_for_level_base=int(options["max_bytes_for_level_base"]),
-        **host,
+        **blobs,
+        **scaled_host(asked["target"]["time_scale"], host),
     )
 
 
@@ -84,10 +129,10 @@ def mean_levels(course: Course) -> list[float]:
     return [each / weight for each in sums] if weight else []
 
 
-def measured_course(directory: Path) -> Course:
-    """Of a run's first phase. Empty: a run of an older version, whose samples have no levels."""
+def measured_course(directory: Path, phase: str = "fill") -> Course:
+    """Of a run's phase. Empty: a run of an older version, whose samples have no levels."""
     names = [f"level{level}_bytes" for level in range(7)]
-    rows = [row for row in read_samples(directory) if row["phase"] == "fill" and row.get(names[0]) is not None]
+    rows = [row for row in read_samples(directory) if row["phase"] == phase and row.get(names[0]) is not None]
     return [(float(row["writes"]), [float(row[name]) for name in names]) for row in rows]
 
 
@@ -124,14 +169,15 @@ def compare(
     result: dict[str, Any],
     courses: tuple[Course, Course],
     files: list[float],
+    scale: float = 1.0,
 ) -> dict[str, Any]:
-    """What is printed of one arm."""
+    """What is printed of one arm, whose drive took ``scale`` times as long."""
     means = mean_levels(courses[0]), mean_levels(courses[1])
     derived = ratios(result)
     return {
-        "ops_s": (found["throughput_ops_s"], result["ops_s"]),
+        "ops_s": (found["throughput_ops_s"] * scale, result["ops_s"]),
         "stall_share": (found["stalls"]["seconds"] / found["duration_s"], derived.stall_share or 0.0),
-        "wa_app": (found["bill"]["wa_app"], derived.wa_app or 0.0),
+        "wa_app": ((found["bill"] or found)["wa_app"], derived.wa_app or 0.0),
         "level_errors": level_errors(*means, files),
         "mean_levels": means,
         "end_levels": (level_bytes(statistics), [float(level["bytes"]) for level in result["levels"]]),
@@ -186,13 +232,15 @@ def main() -> int:
         found = measured[arm.name]
         result = json.loads((given.directory / found["directory"] / "result.json").read_text(encoding="utf-8"))
         events: list[dict[str, Any]] = []
-        asked = request(arm, tuple(given.settings), found["duration_s"] / SAMPLES, **host)
+        scale = time_scale(arm)
+        asked = request(arm, tuple(given.settings), found["duration_s"] / scale / SAMPLES, **host)
         simulated = simulate(asked, events.append)
         if not simulated["complete"]:
             raise Interrupted
         samples = [event for event in events if event["event"] == "lsm-sample"]
-        courses = measured_course(given.directory / found["directory"]), simulated_course(samples)
-        row = compare(found, result["engine_statistics"], simulated, courses, file_bytes(asked))
+        phase = measured_phase(arm.request(Path("unused"), 1))["name"]
+        courses = measured_course(given.directory / found["directory"], phase), simulated_course(samples)
+        row = compare(found, result["engine_statistics"], simulated, courses, file_bytes(asked), scale)
         figures = [f"{value:.4g}" for name in names for value in row[name]]
         figures.append(" ".join(f"L{level}:{error:.2f}" for level, error in row["level_errors"].items()))
         figures += [_megabytes(levels) for name in ("mean_levels", "end_levels") for levels in row[name]]

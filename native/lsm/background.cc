@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "lsm/preload.h"
@@ -12,6 +13,24 @@ namespace {
 
 // A record is read by its place in the spill store's log: the host reads each page that it lies on.
 double pages_of_record(double bytes, double page_bytes) { return bytes / page_bytes + 1; }
+
+// All entries of each file.
+std::vector<Entries> values_of(const Files& files) {
+  std::vector<Entries> values;
+  for (const File& file : files) values.push_back(file->entries);
+  return values;
+}
+
+// The newest first: L0 has its own order, and what lies deeper is older.
+Files newest_first(const Tree& tree, Files files) {
+  const Files& l0 = tree.level(0);
+  const auto place = [&](const File& file) {
+    return file->level > 0 ? l0.size() + file->level
+                           : static_cast<std::size_t>(std::find(l0.begin(), l0.end(), file) - l0.begin());
+  };
+  std::stable_sort(files.begin(), files.end(), [&](const File& a, const File& b) { return place(a) < place(b); });
+  return files;
+}
 
 }  // namespace
 
@@ -24,7 +43,8 @@ Background::Background(const Spec& spec, const KeySpace& keys, DriveFiles& files
       figures_(figures),
       entry_(entry_bytes(spec)),
       random_(ssd::mix(spec.seed)),
-      tree_(spec.tree) {
+      tree_(spec.tree),
+      blobs_(spec.tree.blobs, entry_.blob) {
   figures_.levels.resize(tree_.levels());
   figures_.compactions_from.resize(tree_.levels());
 }
@@ -35,6 +55,9 @@ Files Background::preload() {
   const std::size_t level = settled_level(tree_, entries * entry_.file);
   Files files = settled_files(keys_, entry_.file, tree_.target_file_bytes(level), random_);
   tree_.replace({}, files, level);
+  if (spec_.separates_values()) {
+    blobs_.replace({}, files, blobs_.write(files, values_of(files), memtable_puts(spec_)));
+  }
   return files;
 }
 
@@ -89,7 +112,8 @@ void Background::start_flush(Nanos now) {
   spec.inputs = std::move(sources);
   spec.entry_bytes = entry_.file;
   job.outputs = merge(keys_, spec, random_);
-  job.merge_ns = puts * (spec_.host.flush_entry_ns + entry_.file * spec_.host.flush_byte_ns);
+  if (spec_.separates_values()) job.values = values_of(job.outputs);
+  job.merge_ns = puts * (spec_.host.flush_entry_ns + (entry_.file + entry_.blob) * spec_.host.flush_byte_ns);
   flush_order_.push_back(index);
   ++flushes_;
   start_lanes(now, index);
@@ -98,6 +122,7 @@ void Background::start_flush(Nanos now) {
 MergeSpec Background::merge_spec(const Compaction& compaction) const {
   MergeSpec spec;
   spec.inputs = compaction.all();
+  if (spec_.separates_values()) spec.inputs = newest_first(tree_, std::move(spec.inputs));
   spec.entry_bytes = entry_.file;
   const std::size_t output = compaction.output_level;
   if (output == 0) return spec;
@@ -132,6 +157,8 @@ void Background::start_compaction(Nanos now, Compaction compaction) {
     job.lane_share = range / all;
     spec.cuts = job.cuts;
     job.outputs = merge(keys_, spec, random_);
+    if (spec_.separates_values()) job.values = blobs_.collect(job.outputs, job.relocations);
+    blobs_.begin_reading(job.relocations);
   }
   if (compaction.output_level > 0) tree_.begin_writing(compaction.output_level, range_of(inputs));
   double entries = 0;
@@ -143,6 +170,9 @@ void Background::start_compaction(Nanos now, Compaction compaction) {
     }
   }
   job.merge_ns = entries * (spec_.host.merge_entry_ns + entry_.file * spec_.host.merge_byte_ns);
+  for (const Entries& moved : job.values) {
+    job.merge_ns += total(moved) * (spec_.host.probe_ns + entry_.blob * spec_.host.merge_byte_ns);
+  }
   job.compaction = std::move(compaction);
   ++compactions_;
   start_lanes(now, index);
@@ -158,6 +188,7 @@ void Background::roll_back(Nanos now, fs::ExtentList spilled, double puts) {
   spec.inputs = {source};
   spec.entry_bytes = entry_.file;
   job.outputs = merge(keys_, spec, random_);
+  if (spec_.separates_values()) job.values = values_of(job.outputs);
   job.spilled = std::move(spilled);
   const auto page = static_cast<double>(files_.page_bytes());
   const double entries = total(source->entries);
@@ -174,211 +205,73 @@ void Background::roll_back(Nanos now, fs::ExtentList spilled, double puts) {
   start_lanes(now, index);
 }
 
-// A lane for each range between cuts: it reads its share of the input, and writes the files that begin in the range.
-void Background::start_lanes(Nanos now, std::size_t index) {
+// Files that a lane writes: outputs [first, end), and before them the blob files of their values.
+void Background::add_pieces(Job& job, Lane& lane, std::size_t first, std::size_t end) {
+  lane.piece = job.pieces.size();
+  const std::span<const File> outputs = std::span(job.outputs).subspan(first, end - first);
+  double values = 0;
+  if (!job.values.empty()) {
+    const std::span<const Entries> theirs = std::span(job.values).subspan(first, end - first);
+    for (const Entries& entries : theirs) values += total(entries);
+    for (const Blob& blob : blobs_.write(outputs, theirs)) {
+      job.pieces.push_back({&blob->place, blob->bytes, true});
+      job.blobs.push_back(blob);
+      lane.write_pages += pages_of(job.pieces.back());
+    }
+  }
+  if (job.kind == Job::Kind::compaction && values > 0) {
+    lane.values_due = values;
+    lane.pages_a_value = static_cast<double>(lane.write_pages) / values;
+  }
+  for (const File& file : outputs) {
+    job.pieces.push_back({&file->place, file->bytes, false});
+    lane.write_pages += pages_of(job.pieces.back());
+  }
+}
+
+// A lane for each range between cuts: it writes the files that begin in the range, and reads its share of the input.
+std::vector<Lane> Background::planned_lanes(std::size_t index) {
   Job& job = jobs_[index];
-  std::uint64_t writes = 0;
-  for (const File& file : job.outputs) writes += files_.pages_for(file->bytes);
+  std::vector<Lane> lanes(job.cuts.size() + 1);
   const std::uint64_t reads = job.input.pages();
-  job.chunk_unit = reads > 0 ? reads : writes;
-  const std::size_t count = job.cuts.size() + 1;
-  job.lanes_left = count;
   std::uint64_t reads_before = 0;
   std::size_t file = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const bool last = i + 1 == count;
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    const bool last = i + 1 == lanes.size();
     const double share = std::min(1.0, static_cast<double>(i + 1) * job.lane_share);
     const std::uint64_t reads_until = last ? reads : static_cast<std::uint64_t>(static_cast<double>(reads) * share);
     const std::size_t first = file;
     while (file < job.outputs.size() && (last || job.outputs[file]->low < job.cuts[i])) ++file;
-    const std::uint32_t id = free_lane();
-    Lane& lane = lanes_[id];
-    lane = Lane();
+    Lane& lane = lanes[i];
     lane.job = index;
+    add_pieces(job, lane, first, file);
     lane.read_pages = reads_until - std::exchange(reads_before, reads_until);
-    lane.file = first;
-    for (std::size_t f = first; f < file; ++f) lane.write_pages += files_.pages_for(job.outputs[f]->bytes);
-    if (lane.write_pages > 0) lane.file_pages = files_.pages_for(job.outputs[lane.file]->bytes);
-    lane.pages_out_of_page_in = reads > 0 ? static_cast<double>(writes) / static_cast<double>(reads) : 0;
-    lane.step = Lane::Step::writing;  // taken, and nothing in flight
-    step(now, id);
-  }
-}
-
-bool Background::continue_lane(Nanos now, std::uint32_t id) {
-  changed_ = false;
-  Lane& lane = lanes_[id];
-  switch (lane.step) {
-    case Lane::Step::reading:
-      merge_chunk(now, id, lane.chunk_pages);
-      break;
-    case Lane::Step::merging:
-    case Lane::Step::writing:
-    case Lane::Step::syncing:
-      step(now, id);
-      break;
-    case Lane::Step::opening:
-      open_or_record(now, id);
-      break;
-    case Lane::Step::recording:
-      lane.step = Lane::Step::committing;
-      files_.flush(now, kFirstLane + id);
-      break;
-    case Lane::Step::committing:
-      finish(now, id);
-      break;
-    case Lane::Step::done:
-      assert(false);
-  }
-  return changed_;
-}
-
-// Chooses what a lane does next. REQUIRES: nothing of it is in flight
-void Background::step(Nanos now, std::uint32_t id) {
-  Lane& lane = lanes_[id];
-  const Job& job = jobs_[lane.job];
-  if (lane.unsynced && lane.file_pages == 0) {  // a file is complete
-    lane.unsynced = false;
-    if (lane.write_pages > 0) lane.file_pages = files_.pages_for(job.outputs[++lane.file]->bytes);
-    if (due(Fixed::sync)) {
-      lane.step = Lane::Step::syncing;
-      return files_.flush(now, kFirstLane + id);
+    if (lane.write_pages > 0) lane.file_pages = pages_of(job.pieces[lane.piece]);
+    if (lane.read_pages > 0) {
+      lane.values_a_page = std::exchange(lane.values_due, 0) / static_cast<double>(lane.read_pages);
     }
   }
-  const double chunk =
-      std::min(kWriteChunkBytes / static_cast<double>(files_.page_bytes()), static_cast<double>(lane.file_pages));
-  const bool only_writes = job.input.pages() == 0;
-  if (lane.write_pages > 0 && (lane.gathered_pages >= chunk || (lane.gathered_pages >= 1 && lane.read_pages == 0))) {
-    return write_chunk(now, id);
+  return lanes;
+}
+
+void Background::start_lanes(Nanos now, std::size_t index) {
+  std::vector<Lane> lanes = planned_lanes(index);
+  Job& job = jobs_[index];
+  std::uint64_t writes = 0;
+  std::uint64_t merged = 0;  // of the writes, what comes out of the input and not out of other blob files
+  for (const Piece& piece : job.pieces) {
+    writes += pages_of(piece);
+    if (job.kind != Job::Kind::compaction || !piece.has_values) merged += pages_of(piece);
   }
-  if (lane.read_pages > 0) return read_chunk(now, id);
-  if (lane.write_pages > 0) {
-    if (only_writes)
-      return merge_chunk(now, id, std::min(lane.write_pages, static_cast<std::uint64_t>(std::max(1.0, chunk))));
-    lane.gathered_pages = static_cast<double>(lane.write_pages);  // rounding has left a page
-    return write_chunk(now, id);
-  }
-  close_lane(now, id);
-}
-
-// The last lane of a job opens the outputs and records the change.
-void Background::close_lane(Nanos now, std::uint32_t id) {
-  Job& job = jobs_[lanes_[id].job];
-  lanes_[id].step = Lane::Step::done;
-  if (--job.lanes_left > 0) return;
-  place_outputs(job);
-  open_or_record(now, id);
-}
-
-// Of a file that is opened: its index, a block's handle and last key each, and the footer.
-std::uint64_t Background::index_pages(const File& file) const {
-  const double blocks = std::ceil(file->bytes / spec_.tree.block_size);
-  const double filter = total(file->entries) * spec_.tree.bits_per_key / 8;
-  const std::uint64_t pages = files_.pages_for(blocks * index_entry_bytes(spec_) + filter) + 1;
-  return std::min(pages, file->place.pages());
-}
-
-void Background::open_or_record(Nanos now, std::uint32_t id) {
-  Lane& lane = lanes_[id];
-  Job& job = jobs_[lane.job];
-  while (job.opened < job.outputs.size()) {
-    const File& file = job.outputs[job.opened++];
-    if (!due(Fixed::open)) continue;
-    const std::uint64_t pages = index_pages(file);
-    lane.step = Lane::Step::opening;
-    files_.read(now, file->place.slice(file->place.pages() - pages, pages), device::Cause::user, kFirstLane + id);
-    return;
-  }
-  if (job.kind == Job::Kind::flush && leaves_record(lane.job)) {
-    lane.step = Lane::Step::done;
-    changed_ = true;
-    return;
-  }
-  record(now, id);
-}
-
-// Whether another flush records this one's change: that of an older memtable, or the one that is recorded now. As
-// MemTableList::TryInstallMemtableFlushResults.
-bool Background::leaves_record(std::size_t flush) {
-  jobs_[flush].complete = true;
-  if (recorded_flushes_ == 0 && flush_order_.front() == flush) {
-    recorded_flushes_ = complete_flushes();
-    return false;
-  }
-  --flushes_;
-  return true;
-}
-
-// From the oldest on.
-std::size_t Background::complete_flushes() const {
-  const auto first =
-      std::find_if(flush_order_.begin(), flush_order_.end(), [&](std::size_t flush) { return !jobs_[flush].complete; });
-  return static_cast<std::size_t>(first - flush_order_.begin());
-}
-
-void Background::record(Nanos now, std::uint32_t id) {
-  if (!due(Fixed::record)) return finish(now, id);
-  lanes_[id].step = Lane::Step::recording;
-  if (manifest_.pages() == 0 && !files_.append(manifest_, 1)) {
-    drive_is_full_ = true;
-    return;
-  }
-  files_.write(now, manifest_.extents(), device::Cause::manifest, kFirstLane + id);
-}
-
-void Background::read_chunk(Nanos now, std::uint32_t id) {
-  Lane& lane = lanes_[id];
-  Job& job = jobs_[lane.job];
-  const auto chunk =
-      static_cast<std::uint64_t>(std::max(1.0, kReadChunkBytes / static_cast<double>(files_.page_bytes())));
-  const std::uint64_t pages = std::min(lane.read_pages, chunk);
-  lane.step = Lane::Step::reading;
-  lane.chunk_pages = pages;
-  const auto cause = job.kind == Job::Kind::rollback ? device::Cause::spill : device::Cause::compaction;
-  files_.read(now, job.input.slice(job.next_read, pages), cause, kFirstLane + id);
-  job.next_read += pages;
-  lane.read_pages -= pages;
-}
-
-void Background::merge_chunk(Nanos now, std::uint32_t id, std::uint64_t pages) {
-  Lane& lane = lanes_[id];
-  const Job& job = jobs_[lane.job];
-  lane.step = Lane::Step::merging;
-  const bool only_writes = job.input.pages() == 0;
-  lane.gathered_pages += static_cast<double>(pages) * (only_writes ? 1 : lane.pages_out_of_page_in);
-  const double share = static_cast<double>(pages) / static_cast<double>(std::max<std::uint64_t>(1, job.chunk_unit));
-  processor_.begin(now, job.merge_ns * share, id);
-}
-
-void Background::write_chunk(Nanos now, std::uint32_t id) {
-  Lane& lane = lanes_[id];
-  Job& job = jobs_[lane.job];
-  const auto chunk =
-      static_cast<std::uint64_t>(std::max(1.0, kWriteChunkBytes / static_cast<double>(files_.page_bytes())));
-  const auto gathered = static_cast<std::uint64_t>(lane.gathered_pages);
-  const std::uint64_t pages = std::max<std::uint64_t>(1, std::min({chunk, gathered, lane.file_pages}));
-  const std::uint64_t before = job.written.pages();
-  lane.step = Lane::Step::writing;
-  if (!files_.append(job.written, pages)) {
-    drive_is_full_ = true;
-    return;
-  }
-  const auto cause = job.kind == Job::Kind::flush      ? device::Cause::flush
-                     : job.kind == Job::Kind::rollback ? device::Cause::spill
-                                                       : device::Cause::compaction;
-  files_.write(now, job.written.slice(before, pages), cause, kFirstLane + id);
-  lane.write_pages -= pages;
-  lane.file_pages -= pages;
-  lane.unsynced = true;
-  lane.gathered_pages = std::max(0.0, lane.gathered_pages - static_cast<double>(pages));
-}
-
-void Background::place_outputs(Job& job) {
-  std::uint64_t at = 0;
-  for (const File& file : job.outputs) {
-    const std::uint64_t pages = files_.pages_for(file->bytes);
-    for (const fs::Extent& extent : job.written.slice(at, pages)) file->place.append(extent);
-    at += pages;
+  const std::uint64_t reads = job.input.pages();
+  job.chunk_unit = reads > 0 ? reads : writes;
+  job.lanes_left = lanes.size();
+  for (Lane& planned : lanes) {
+    const std::uint32_t id = free_lane();
+    planned.pages_out_of_page_in = reads > 0 ? static_cast<double>(merged) / static_cast<double>(reads) : 0;
+    planned.step = Lane::Step::writing;  // taken, and nothing in flight
+    lanes_[id] = planned;
+    step(now, id);
   }
 }
 
@@ -393,7 +286,7 @@ void Background::finish(Nanos now, std::uint32_t id) {
   } else {
     finish_rollback(now, job);
   }
-  figures_.files_written += job.outputs.size();
+  figures_.files_written += job.pieces.size();
   job.running = false;
 }
 
@@ -419,9 +312,20 @@ void Background::install_flush(Nanos now, Job& job) {
     figures_.levels[0].bytes_written += file->bytes;
     tree_.add_newest(file);
   }
-  figures_.files_written += job.outputs.size();
+  figures_.blobs.bytes_flushed += replace_blobs(now, {}, job);
+  figures_.files_written += job.pieces.size();
   ++figures_.flushes;
   job.running = false;
+}
+
+// The job's blob files are complete, and those that it has made garbage of are deleted. Returns the bytes of the first.
+double Background::replace_blobs(Nanos now, const Files& removed, Job& job) {
+  blobs_.replace(removed, job.outputs, job.blobs);
+  blobs_.end_reading(job.relocations);
+  for (const Blob& blob : blobs_.take_dead()) release(now, blob->place);
+  double bytes = 0;
+  for (const Blob& blob : job.blobs) bytes += blob->bytes;
+  return bytes;
 }
 
 void Background::finish_compaction(Nanos now, Job& job) {
@@ -436,6 +340,7 @@ void Background::finish_compaction(Nanos now, Job& job) {
     return;
   }
   tree_.replace(inputs, job.outputs, done.output_level);
+  figures_.blobs.bytes_relocated += replace_blobs(now, inputs, job);
   for (const File& file : inputs) {
     figures_.compaction_bytes_read += file->bytes;
     release(now, file->place);
@@ -458,6 +363,7 @@ void Background::finish_rollback(Nanos now, Job& job) {
     figures_.levels[0].bytes_written += file->bytes;
     tree_.add_newest(file);
   }
+  figures_.rollback_bytes_written += replace_blobs(now, {}, job);
   ++figures_.rollbacks;
   --rollbacks_;
 }

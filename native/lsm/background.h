@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lsm/background_job.h"
+#include "lsm/blobs.h"
 #include "lsm/drive_files.h"
 #include "lsm/figures.h"
 #include "lsm/merge.h"
@@ -31,7 +32,8 @@ class Background {
   // Brings spilled writes back into L0. REQUIRES: !rolling_back()
   void roll_back(Nanos now, fs::ExtentList spilled, double puts);
 
-  // Puts every key into the tree, before time begins. Returns the files, which take no place yet.
+  // Puts every key into the tree, before time begins. Returns the sorted files; they and the blob files take no place
+  // yet.
   Files preload();
 
   // Starts what may run. `speed_up`: compactions may run side by side (StallState).
@@ -40,6 +42,7 @@ class Background {
   bool continue_lane(Nanos now, std::uint32_t id);
 
   const Tree& tree() const { return tree_; }
+  const std::vector<Blob>& blob_files() const { return blobs_.live(); }
   std::size_t immutable_memtables() const { return immutable_.size(); }
   bool rolling_back() const { return rollbacks_ > 0; }
   // Nothing runs, and nothing is left to flush. (Compactions that are blocked or not needed do not count.)
@@ -57,12 +60,15 @@ class Background {
   MergeSpec merge_spec(const Compaction& compaction) const;
   std::size_t new_job(Job::Kind kind);
   double range_bytes_of(const Compaction& compaction, double input_bytes) const;
+  std::vector<Lane> planned_lanes(std::size_t index);
+  void add_pieces(Job& job, Lane& lane, std::size_t first, std::size_t end);
   void start_lanes(Nanos now, std::size_t index);
   std::uint32_t free_lane();
 
   void step(Nanos now, std::uint32_t id);
   void read_chunk(Nanos now, std::uint32_t id);
   void merge_chunk(Nanos now, std::uint32_t id, std::uint64_t pages);
+  void fetch_value(Nanos now, std::uint32_t id);
   void write_chunk(Nanos now, std::uint32_t id);
   void close_lane(Nanos now, std::uint32_t id);
   void open_or_record(Nanos now, std::uint32_t id);
@@ -79,7 +85,8 @@ class Background {
   std::size_t complete_flushes() const;
   void finish_compaction(Nanos now, Job& job);
   void finish_rollback(Nanos now, Job& job);
-  void place_outputs(Job& job);
+  std::uint64_t pages_of(const Piece& piece) const { return files_.pages_for(piece.bytes); }
+  double replace_blobs(Nanos now, const Files& removed, Job& job);
   void release(Nanos now, const fs::ExtentList& place) { files_.release(now, place, spec_.tree.discard); }
 
   const Spec& spec_;
@@ -90,6 +97,7 @@ class Background {
   const EntryBytes entry_;
   ssd::Random random_;
   Tree tree_;
+  BlobFiles blobs_;
   std::deque<Immutable> immutable_;  // oldest first
   std::deque<Job> jobs_;             // slots are used again
   std::deque<Lane> lanes_;

@@ -3,13 +3,16 @@
 // As in RocksDB, a lane (the job itself, or one of its subcompactions) has one request at the drive at a time: it reads
 // ahead a chunk, merges it, writes when a chunk has gathered or a file is complete, and waits for each. A complete file
 // is made durable before the next one begins. Then each output is opened (its index is read), one after another, and
-// the change of the tree is recorded in the manifest. A trivial move is only such a record. Flushes are recorded in the
-// order of their memtables: one that is done before an older one leaves its record to that one, and its thread is free.
+// the change of the tree is recorded in the manifest. Values that are relocated out of blob files are read one at a
+// time, each when its address is merged, as RocksDB does without blob_compaction_readahead_size. A trivial move is only
+// such a record. Flushes are recorded in the order of their memtables: one that is done before an older one leaves its
+// record to that one, and its thread is free.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "lsm/blobs.h"
 #include "lsm/picker.h"
 #include "lsm/tree.h"
 
@@ -28,17 +31,27 @@ struct Memtable {
 };
 
 struct Lane {
-  enum class Step : std::uint8_t { reading, merging, writing, syncing, opening, recording, committing, done };
+  enum class Step : std::uint8_t { reading, merging, fetching, writing, syncing, opening, recording, committing, done };
   std::size_t job = 0;  // index of its job
   Step step = Step::done;
   std::uint64_t read_pages = 0;  // left
   std::uint64_t write_pages = 0;
-  std::size_t file = 0;          // index of the output that it writes
+  std::size_t piece = 0;         // index of the file that it writes
   std::uint64_t file_pages = 0;  // left of it
   bool unsynced = false;         // something of it is not durable yet
   double pages_out_of_page_in = 0;
   double gathered_pages = 0;      // merged, not yet written
   std::uint64_t chunk_pages = 0;  // of the read in flight
+  double values_a_page = 0;       // that are relocated, for each page that is read
+  double pages_a_value = 0;       // that are written for each of them
+  double values_due = 0;          // of the chunk that was merged, not yet fetched
+};
+
+// A file that a job writes. The job holds it.
+struct Piece {
+  fs::ExtentList* place = nullptr;
+  double bytes = 0;
+  bool has_values = false;  // a blob file
 };
 
 struct Job {
@@ -49,8 +62,11 @@ struct Job {
   std::vector<Memtable> memtables;  // of a flush
   fs::ExtentList spilled;           // of a rollback: what it reads
   Files outputs;
-  fs::ExtentList input;    // all that it reads, one file after another
-  fs::ExtentList written;  // its outputs, one file after another
+  std::vector<Entries> values;          // of each output, if values are separated: those that go into blob files
+  std::vector<Blob> blobs;              // that it writes
+  std::vector<Relocation> relocations;  // values that it moves out of other blob files
+  std::vector<Piece> pieces;            // all files that it writes, those of each lane together
+  fs::ExtentList input;                 // sorted files that it reads, one after another
   std::uint64_t next_read = 0;
   double merge_ns = 0;           // in all
   std::uint64_t chunk_unit = 0;  // pages over which merge_ns is spread: read, or else written

@@ -48,21 +48,42 @@ void DriveFiles::release(Nanos now, const fs::ExtentList& place, bool discard) {
 
 void DriveFiles::submit(Nanos now, ssd::Opcode op, std::span<const fs::Extent> extents, device::Cause cause,
                         Owner owner) {
-  if (owner != kNobody && in_flight_.size() <= owner) in_flight_.resize(owner + 1, 0);
   for (const fs::Extent& extent : extents) {
-    ssd::Command command;
-    command.tag = owner;
-    command.op = op;
-    command.cause = static_cast<std::uint8_t>(cause);
-    command.lba = (first_page_ + extent.first_page) * page_bytes_ / drive_.lba_bytes();
-    command.lba_count = static_cast<std::uint32_t>(extent.pages * page_bytes_ / drive_.lba_bytes());
-    if (owner != kNobody) ++in_flight_[owner];
-    drive_.submit(origin_ + now, command);
+    send(now, op, extent.first_page * page_bytes_, extent.pages * page_bytes_, cause, owner);
   }
+}
+
+void DriveFiles::send(Nanos now, ssd::Opcode op, std::uint64_t first_byte, std::uint64_t bytes, device::Cause cause,
+                      Owner owner) {
+  if (owner != kNobody && in_flight_.size() <= owner) in_flight_.resize(owner + 1, 0);
+  ssd::Command command;
+  command.tag = owner;
+  command.op = op;
+  command.cause = static_cast<std::uint8_t>(cause);
+  command.lba = (first_page_ * page_bytes_ + first_byte) / drive_.lba_bytes();
+  command.lba_count = static_cast<std::uint32_t>(bytes / drive_.lba_bytes());
+  if (owner != kNobody) ++in_flight_[owner];
+  drive_.submit(origin_ + now, command);
 }
 
 void DriveFiles::read(Nanos now, std::span<const fs::Extent> extents, device::Cause cause, Owner owner) {
   submit(now, ssd::Opcode::read, extents, cause, owner);
+}
+
+void DriveFiles::read_bytes(Nanos now, const fs::ExtentList& place, double offset, double bytes, device::Cause cause,
+                            Owner owner) {
+  const std::uint64_t end = place.pages() * page_bytes_;
+  const auto first = std::min(static_cast<std::uint64_t>(offset) / kPageBytes * kPageBytes, end - kPageBytes);
+  const auto last = std::min(static_cast<std::uint64_t>(std::ceil((offset + bytes) / kPageBytes)) * kPageBytes, end);
+  const std::uint64_t first_page = first / page_bytes_;
+  std::uint64_t skipped = first - first_page * page_bytes_;  // of the first extent
+  std::uint64_t left = std::max(last, first + kPageBytes) - first;
+  for (const fs::Extent& extent : place.slice(first_page, (last - 1) / page_bytes_ + 1 - first_page)) {
+    const std::uint64_t here = std::min(left, extent.pages * page_bytes_ - skipped);
+    send(now, ssd::Opcode::read, extent.first_page * page_bytes_ + skipped, here, cause, owner);
+    left -= here;
+    skipped = 0;
+  }
 }
 
 void DriveFiles::write(Nanos now, std::span<const fs::Extent> extents, device::Cause cause, Owner owner) {

@@ -39,6 +39,10 @@ class DriveFiles {
   // REQUIRES: the owner has no request in flight; !extents.empty()
   void read(Nanos now, std::span<const fs::Extent> extents, device::Cause cause, Owner owner);
   void write(Nanos now, std::span<const fs::Extent> extents, device::Cause cause, Owner owner);
+  // Reads so many bytes from `offset` of a file on, in whole pages of the host's file system.
+  // REQUIRES: as of read(); the file is no shorter than offset + bytes
+  void read_bytes(Nanos now, const fs::ExtentList& place, double offset, double bytes, device::Cause cause,
+                  Owner owner);
   // Writes what lies on the drive before time begins. False: the drive is full. REQUIRES: nothing in flight
   bool write_before(const fs::ExtentList& place);
   // It is 0 again, the drive is idle, and nothing of what was done before is counted. REQUIRES: as above
@@ -57,6 +61,7 @@ class DriveFiles {
 
  private:
   void submit(Nanos now, ssd::Opcode op, std::span<const fs::Extent> extents, device::Cause cause, Owner owner);
+  void send(Nanos now, ssd::Opcode op, std::uint64_t first_byte, std::uint64_t bytes, device::Cause cause, Owner owner);
 
   device::DriveModel& drive_;
   const std::uint64_t page_bytes_;

@@ -25,6 +25,16 @@ struct CompactionFigures {
   std::uint64_t files_touched = 0;  // read, of both levels
 };
 
+// Of separated values.
+struct BlobFigures {
+  std::size_t files = 0;     // at the end
+  double bytes = 0;          // in them
+  double garbage_bytes = 0;  // of these, to which nothing in the tree refers any more
+  double bytes_flushed = 0;
+  double bytes_relocated = 0;  // written by compactions
+  double bytes_read = 0;       // by compactions
+};
+
 struct QueryFigures {
   std::uint64_t operations = 0;
   double seconds = 0;
@@ -57,6 +67,7 @@ struct Figures {
   double worst_wait_s = 0;
   std::uint64_t held_bytes = 0;
   std::uint64_t peak_held_bytes = 0;
+  BlobFigures blobs;
   std::vector<LevelFigures> levels;
   std::vector<CompactionFigures> compactions_from;  // by start level
   std::vector<QueryFigures> queries;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lsm/simulation.h"
 #include "lsm/writer.h"
 
 namespace spillway::lsm {
@@ -18,7 +19,9 @@ constexpr double kLeastUnitsOfFile = 8;  // rounding up to whole units then adds
 }  // namespace
 
 bool too_coarse(const Spec& coarse, const device::Drive& coarse_drive) {
-  const double file = std::min(coarse.tree.target_file_size_base, coarse.tree.write_buffer_size);
+  const EntryBytes entry = entry_bytes(coarse);
+  const double flushed = coarse.tree.write_buffer_size * (coarse.separates_values() ? entry.file / entry.memtable : 1);
+  const double file = std::min(coarse.tree.target_file_size_base, flushed);
   return file < kLeastUnitsOfFile * coarse_drive.config.geometry.mapping_unit_bytes;
 }
 
@@ -36,10 +39,14 @@ std::uint32_t choose_grain(const Spec& spec, const device::Drive& drive) {
   const double least_file = std::max(kLeastFileBytes, pair);  // pairs are not divided
   const double spill = spec.spill.capacity_bytes > 0 ? spec.spill.capacity_bytes : 1e300;
   const bool is_disk = drive.layers().is_disk();
+  const auto loses_addresses = [&](std::uint32_t coarse) {
+    return spec.separates_values() && too_coarse(coarser(spec, coarse), coarser(drive, coarse));
+  };
   std::uint32_t grain = 1;
   while (grain < kMostGrain && load / grain > kFineLoadBytes && file / (2 * grain) >= least_file &&
          spill / (2 * grain) >= least_spill_bytes(kLogChunkBytes, spec.load) &&
-         (is_disk || drive.config.geometry.pages_per_block / (2 * grain) >= kLeastPagesPerBlock)) {
+         (is_disk || drive.config.geometry.pages_per_block / (2 * grain) >= kLeastPagesPerBlock) &&
+         !loses_addresses(2 * grain)) {
     grain *= 2;
   }
   return grain;
@@ -50,10 +57,11 @@ Spec coarser(const Spec& spec, std::uint32_t grain) {
   Spec coarse = spec;
   coarse.grain = grain;
   TreeOptions& tree = coarse.tree;
-  for (double* size : {&tree.write_buffer_size, &tree.target_file_size_base, &tree.max_bytes_for_level_base,
-                       &tree.soft_pending_compaction_bytes_limit, &tree.hard_pending_compaction_bytes_limit,
-                       &coarse.spill.capacity_bytes, &coarse.spill.generation_bytes, &coarse.load.keys,
-                       &coarse.load.operations, &coarse.sample_interval_s, &coarse.host.log_dirty_bytes}) {
+  for (double* size :
+       {&tree.write_buffer_size, &tree.target_file_size_base, &tree.max_bytes_for_level_base,
+        &tree.soft_pending_compaction_bytes_limit, &tree.hard_pending_compaction_bytes_limit, &tree.blobs.file_size,
+        &coarse.spill.capacity_bytes, &coarse.spill.generation_bytes, &coarse.load.keys, &coarse.load.operations,
+        &coarse.sample_interval_s, &coarse.host.log_dirty_bytes}) {
     *size /= g;
   }
   return coarse;
@@ -103,7 +111,9 @@ Figures finer(Figures figures, std::uint32_t grain) {
   for (double* value : {&figures.operations, &figures.load_seconds, &figures.settle_seconds, &figures.user_bytes,
                         &figures.preloaded_bytes, &figures.live_user_bytes, &figures.wal_bytes, &figures.flush_bytes,
                         &figures.compaction_bytes_read, &figures.compaction_bytes_written, &figures.spilled_operations,
-                        &figures.spilled_bytes, &figures.rollback_bytes_written, &figures.worst_wait_s}) {
+                        &figures.spilled_bytes, &figures.rollback_bytes_written, &figures.worst_wait_s,
+                        &figures.blobs.bytes, &figures.blobs.garbage_bytes, &figures.blobs.bytes_flushed,
+                        &figures.blobs.bytes_relocated, &figures.blobs.bytes_read}) {
     *value *= g;
   }
   for (double& value : figures.delayed_s) value *= g;

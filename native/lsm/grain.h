@@ -23,7 +23,8 @@ inline constexpr std::uint32_t kMostGrain = 4096;
 // The coarsest grain that leaves files and erase blocks enough units, up to what this load needs to take seconds.
 std::uint32_t choose_grain(const Spec& spec, const device::Drive& drive);
 
-// True if the tree's smallest file would be smaller than some flash pages: rounding would then decide what is written.
+// True if the tree's smallest file, of separated values one of addresses, would be smaller than some flash pages:
+// rounding would then decide what is written.
 bool too_coarse(const Spec& coarse, const device::Drive& coarse_drive);
 
 // True if the spill store would be smaller than two requests, so that it would never take a write.

@@ -8,24 +8,31 @@
 namespace spillway::lsm {
 namespace {
 
-constexpr double kAlmost = 1e-6;  // of a range: what rounding may leave
+constexpr double kAlmost = 1e-6;      // of a range: what rounding may leave
+constexpr double kAlmostNone = 1e-3;  // entries of a sorted file with values in one blob file: as good as none
 
 double normal(ssd::Random& random) {
   const double u = std::max(random.uniform(), 1e-300);
   return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * random.uniform());
 }
 
+// What a part of an output has of one input.
+struct Origin {
+  std::size_t input = 0;
+  Entries entries;
+};
+
 // Collects the entries of output files and decides where each ends.
 class Outputs {
  public:
   Outputs(const KeySpace& keys, const MergeSpec& spec, ssd::Random& random)
-      : spec_(spec), random_(random), classes_(keys.classes()) {
+      : spec_(spec), random_(random), classes_(keys.classes()), origins_(spec.inputs.size()) {
     const bool aligned = spec.align_to_grandparents && !spec.grandparents.empty();
     most_bytes_ = spec.target_file_bytes == 0 ? 1e300 : spec.target_file_bytes * (aligned ? 2 : 1);
   }
 
-  // Adds entries that are evenly spread over [low, high).
-  void add(double low, double high, const Entries& entries) {
+  // Adds entries that are evenly spread over [low, high). `origins`: of the inputs whose values are separated.
+  void add(double low, double high, const Entries& entries, const std::vector<Origin>& origins) {
     double left = total(entries);
     if (left <= 0) return;
     const double width = high - low;
@@ -37,6 +44,9 @@ class Outputs {
       const double taken = std::min(room, left);
       const double share = taken / all;
       for (std::size_t c = 0; c < classes_; ++c) file_->entries[c] += entries[c] * share;
+      for (const Origin& origin : origins) {
+        for (std::size_t c = 0; c < classes_; ++c) origins_[origin.input][c] += origin.entries[c] * share;
+      }
       entries_ += taken;
       left -= taken;
       at = left <= 0 ? high : std::min(high, at + width * share);
@@ -76,6 +86,7 @@ class Outputs {
     file_->low = low;
     file_->high = low;
     file_->entries.assign(classes_, 0);
+    for (Entries& entries : origins_) entries.assign(classes_, 0);
     entries_ = 0;
     passed_ = 0;
     ended_before_ = ended_;
@@ -88,7 +99,21 @@ class Outputs {
   void end() {
     open_ = false;
     file_->bytes = entries_ * spec_.entry_bytes;
+    for (std::size_t i = 0; i < origins_.size(); ++i) carry_over(*spec_.inputs[i], origins_[i]);
     if (entries_ > 0) files_.push_back(std::move(file_));
+  }
+
+  // The open file gets its part of what an input refers to.
+  void carry_over(const SortedFile& input, const Entries& from_it) {
+    for (const BlobReference& theirs : input.blobs) {
+      auto& own = file_->blobs;
+      auto at = std::find_if(own.begin(), own.end(), [&](const BlobReference& one) { return one.blob == theirs.blob; });
+      if (at == own.end()) at = own.insert(at, {theirs.blob, Entries(classes_)});
+      for (std::size_t c = 0; c < classes_; ++c) {
+        if (input.entries[c] > 0) at->entries[c] += theirs.entries[c] * from_it[c] / input.entries[c];
+      }
+    }
+    std::erase_if(file_->blobs, [](const BlobReference& one) { return total(one.entries) < kAlmostNone; });
   }
 
   const MergeSpec& spec_;
@@ -96,6 +121,7 @@ class Outputs {
   const std::size_t classes_;
   double most_bytes_ = 0;
 
+  std::vector<Entries> origins_;  // what the open file has of each input
   Files files_;
   File file_;
   bool open_ = false;
@@ -111,20 +137,45 @@ struct Edge {
   const SortedFile* file = nullptr;
   bool begins = false;
   bool grandparent = false;  // with no file: a cut
+  std::size_t input = 0;     // its index, of a file that is no grandparent
 };
+
+// Entries of a file in a span of its range.
+double held_in(const SortedFile& file, std::size_t c, double span) {
+  return file.entries[c] * span / (file.high - file.low);
+}
+
+// What a merge leaves of the inputs' entries in a span: of a key that several hold the newest one's. The sets of a load
+// that writes each key once do not meet.
+std::vector<Origin> remaining(const KeySpace& keys, const Files& inputs, std::vector<std::size_t> active, double span) {
+  std::sort(active.begin(), active.end());  // newest first
+  std::vector<Origin> origins;
+  Entries in_none(keys.classes(), 1);  // share of the keys that nothing newer holds
+  for (const std::size_t input : active) {
+    Origin& one = origins.emplace_back(Origin{input, Entries(keys.classes())});
+    for (std::size_t c = 0; c < keys.classes(); ++c) {
+      const double held = held_in(*inputs[input], c, span);
+      const double there = keys.class_keys(c) * span;
+      one.entries[c] = held * in_none[c];
+      if (keys.overwrites() && there > 0) in_none[c] *= std::max(0.0, 1 - held / there);
+    }
+  }
+  return origins;
+}
 
 std::vector<Edge> edges_of(const MergeSpec& spec) {
   std::vector<Edge> edges;
   edges.reserve(2 * (spec.inputs.size() + spec.grandparents.size()));
-  for (const File& file : spec.inputs) {
-    edges.push_back({file->low, file.get(), true, false});
-    edges.push_back({file->high, file.get(), false, false});
+  for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+    const SortedFile* const file = spec.inputs[i].get();
+    edges.push_back({file->low, file, true, false, i});
+    edges.push_back({file->high, file, false, false, i});
   }
   for (const File& file : spec.grandparents) {
-    edges.push_back({file->low, file.get(), true, true});
-    edges.push_back({file->high, file.get(), false, true});
+    edges.push_back({file->low, file.get(), true, true, 0});
+    edges.push_back({file->high, file.get(), false, true, 0});
   }
-  for (const double cut : spec.cuts) edges.push_back({cut, nullptr, false, true});
+  for (const double cut : spec.cuts) edges.push_back({cut, nullptr, false, true, 0});
   // Ends before beginnings at the same place; else in the order of the inputs, so that a run repeats.
   std::stable_sort(edges.begin(), edges.end(),
                    [](const Edge& a, const Edge& b) { return a.at != b.at ? a.at < b.at : a.begins < b.begins; });
@@ -165,7 +216,9 @@ std::vector<double> cuts_of(const Files& files, double range_bytes, std::size_t 
 
 Files merge(const KeySpace& keys, const MergeSpec& spec, ssd::Random& random) {
   Outputs outputs(keys, spec, random);
-  std::vector<const SortedFile*> active;
+  const auto refers = [](const File& file) { return !file->blobs.empty(); };
+  const bool carries = std::any_of(spec.inputs.begin(), spec.inputs.end(), refers);
+  std::vector<std::size_t> active;  // inputs
   std::vector<double> held;
   Entries entries(keys.classes());
   double begun = 0;  // bytes of grandparents
@@ -182,9 +235,9 @@ Files merge(const KeySpace& keys, const MergeSpec& spec, ssd::Random& random) {
         ++boundaries;
         (edge.begins ? begun : ended) += edge.file->bytes;
       } else if (edge.begins) {
-        active.push_back(edge.file);
+        active.push_back(edge.input);
       } else {
-        std::erase(active, edge.file);
+        std::erase(active, edge.input);
       }
     }
     outputs.set_ended(ended);
@@ -193,10 +246,11 @@ Files merge(const KeySpace& keys, const MergeSpec& spec, ssd::Random& random) {
     const double span = edges[i].at - at;
     for (std::size_t c = 0; c < entries.size(); ++c) {
       held.clear();
-      for (const SortedFile* file : active) held.push_back(file->entries[c] * span / (file->high - file->low));
+      for (const std::size_t input : active) held.push_back(held_in(*spec.inputs[input], c, span));
       entries[c] = keys.merged(c, span, held);
     }
-    outputs.add(at, edges[i].at, entries);
+    const std::vector<Origin> origins = carries ? remaining(keys, spec.inputs, active, span) : std::vector<Origin>();
+    outputs.add(at, edges[i].at, entries, origins);
   }
   return outputs.take();
 }

@@ -3,8 +3,8 @@
 // Sweeps over the key ranges of the inputs. Between two ends of files the entries of each input are evenly spread, so
 // what the merged ones hold follows from KeySpace::merged. Outputs end where RocksDB 7.8's would
 // (CompactionOutputs::ShouldStopBefore): at the target size, or at an earlier end of a file of the level below the
-// output
-// ("grandparents"), so that later compactions rewrite less.
+// output ("grandparents"), so that later compactions rewrite less. Where values are separated, outputs refer to the
+// blob files of the inputs whose entries they keep.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace spillway::lsm {
 
 struct MergeSpec {
-  Files inputs;
+  Files inputs;                  // newest first, if they refer to blob files
   Files grandparents;            // of the level below the output, in order; may be empty
   double target_file_bytes = 0;  // 0: one output file
   bool align_to_grandparents = false;

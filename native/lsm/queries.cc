@@ -22,6 +22,7 @@ struct Step {
   double compute_ns = 0;
   double read_bytes = 0;  // 0: none
   const SortedFile* file = nullptr;
+  bool of_value = false;  // that is separated
   double left_bytes = 0;  // of the run's further blocks, this read included
   double ahead = kFirstReadAhead;
   std::size_t reads = 1;
@@ -102,9 +103,11 @@ class Queries {
   void computed(std::uint32_t t) {
     const Step& step = threads_[t].steps[threads_[t].at];
     if (step.read_bytes <= 0) return go_on(t);
-    const fs::ExtentList& place = run_.anywhere != nullptr ? *run_.anywhere : step.file->place;
+    const fs::ExtentList& own = step.of_value ? run_.blobs : step.file->place;
+    const fs::ExtentList& place = run_.anywhere != nullptr ? *run_.anywhere : own;
     if (place.pages() == 0) return go_on(t);
     ++figures_.block_reads;
+    if (step.of_value) return read_value(t, step.read_bytes, place);
     read(t, step.read_bytes, place);
   }
 
@@ -112,6 +115,13 @@ class Queries {
     const std::uint64_t pages = std::min(files_.pages_for(bytes), place.pages());
     const std::uint64_t first = random_.below(place.pages() - pages + 1);
     files_.read(now_, place.slice(first, pages), device::Cause::user, t);
+  }
+
+  // A value begins anywhere.
+  void read_value(std::uint32_t t, double bytes, const fs::ExtentList& place) {
+    const double all = static_cast<double>(place.pages()) * static_cast<double>(files_.page_bytes());
+    const double offset = random_.uniform() * std::max(0.0, all - bytes);
+    files_.read_bytes(now_, place, offset, bytes, device::Cause::user, t);
   }
 
   void go_on(std::uint32_t t) {
@@ -172,8 +182,15 @@ class Queries {
       const bool reads = found || random_.uniform() < false_positive;
       const double read_bytes = reads ? run_.spec.tree.block_size : 0;
       steps.push_back({.compute_ns = run_.spec.host.probe_ns, .read_bytes = read_bytes, .file = file});
-      if (found) return;
+      if (found) break;
     }
+    add_values(steps, covers.empty() ? 0 : 1);
+  }
+
+  void add_values(std::vector<Step>& steps, double values) {
+    if (run_.entry.blob <= 0) return;
+    const Step read = {.compute_ns = run_.spec.host.probe_ns, .read_bytes = run_.entry.blob, .of_value = true};
+    steps.insert(steps.end(), static_cast<std::size_t>(values), read);
   }
 
   void plan_scan(std::vector<Step>& steps) {
@@ -191,8 +208,9 @@ class Queries {
     }
     for (const auto& [file, density] : positioned) {
       const double pairs = run_.query.seek_nexts * density / density_of_all;
-      add_sequential_reads(steps, *file, pairs * run_.entry_bytes);
+      add_sequential_reads(steps, *file, pairs * run_.entry.file);
     }
+    add_values(steps, run_.query.seek_nexts);
   }
 
   // The blocks of a run behind its first one. A pair lies anywhere in the first block.

@@ -3,7 +3,8 @@
 // A point query looks into the runs from the newest to the oldest, until it finds its key: in each run whose files
 // cover the key it reads one block, unless a filter says that the key is not there (M16, M29). A scan positions every
 // run, then reads the blocks of its pairs, with RocksDB's automatic read-ahead (from the third block on 8 KiB, doubled
-// up to 256 KiB). Index and filter blocks are in memory; there is no block cache.
+// up to 256 KiB). A separated value is one more read at random, of a scan for each of its pairs. Index and filter
+// blocks are in memory; there is no block cache.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 
 #include "lsm/drive_files.h"
 #include "lsm/figures.h"
+#include "lsm/simulation.h"
 #include "lsm/tree.h"
 
 namespace spillway::lsm {
@@ -22,7 +24,8 @@ struct QueryRun {
   const KeySpace& keys;
   const Tree& tree;
   const fs::ExtentList* anywhere;  // reads go there, in place of the tree's files; null: to the files
-  double entry_bytes;
+  const fs::ExtentList& blobs;     // all blob files
+  EntryBytes entry;
   std::uint64_t seed;
   std::function<bool()> goes_on;  // asked from time to time; false: the run ends early
 };

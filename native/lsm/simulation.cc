@@ -20,6 +20,11 @@ constexpr double kSequenceBytes = 8;
 constexpr double kMemtableOverhead = kSequenceBytes + 3 + 10.6;
 constexpr double kBlockEntryOverhead = kSequenceBytes + 4;
 constexpr double kLogRecordOverhead = 7 + 12 + 3;
+// What the tree has in the place of a separated value: type, number of the file, offset, size, compression; the numbers
+// as varints. Source: BlobIndex::EncodeBlob
+constexpr double kBlobIndexBytes = 1 + 2 + 4 + 2 + 1;
+// Of a value in a blob file, beside it and its key. Source: BlobLogRecord::kHeaderSize
+constexpr double kBlobRecordOverhead = 32;
 // Of a data block in the index, beside its key: handle, sequence number. Source: IndexBuilder, BlockHandle
 constexpr double kIndexEntryBytes = 24;
 // Of a memtable's arena. Sources: OptimizeForArena..., MemTable::ShouldFlushNow
@@ -60,16 +65,23 @@ class Simulation {
  private:
   Status preload() {
     if (spec_.load.preload == Preload::none) return {};
-    for (const File& file : background_.preload()) {
-      if (!files_.append(file->place, files_.pages_for(file->bytes)) || !files_.write_before(file->place)) {
-        return drive_full(files_);
-      }
-      figures_.preloaded_bytes += file->bytes;
+    const Files sorted = background_.preload();
+    for (const Blob& blob : background_.blob_files()) {
+      if (!place_before(blob->place, blob->bytes)) return drive_full(files_);
+    }
+    for (const File& file : sorted) {
+      if (!place_before(file->place, file->bytes)) return drive_full(files_);
       figures_.complete = !watch_.progress || watch_.progress(0);
       if (!figures_.complete) break;
     }
     files_.begin_time();
     return {};
+  }
+
+  // False: the drive is full.
+  bool place_before(fs::ExtentList& place, double bytes) {
+    figures_.preloaded_bytes += bytes;
+    return files_.append(place, files_.pages_for(bytes)) && files_.write_before(place);
   }
 
   Status load() {
@@ -221,6 +233,10 @@ class Simulation {
     const EntryBytes entry = entry_bytes(spec_);
     std::optional<DriveFiles> elsewhere;
     fs::ExtentList anywhere;
+    fs::ExtentList blobs;
+    for (const Blob& blob : background_.blob_files()) {
+      for (const fs::Extent& extent : blob->place.extents()) blobs.append(extent);
+    }
     Nanos now = now_;
     if (query_drive_ != nullptr) {
       elsewhere.emplace(*query_drive_);
@@ -233,7 +249,8 @@ class Simulation {
                          keys_,
                          background_.tree(),
                          elsewhere ? &anywhere : nullptr,
-                         entry.file,
+                         blobs,
+                         entry,
                          ssd::mix(spec_.seed + 17),
                          [&] { return !watch_.progress || watch_.progress(writer_.operations()); }};
       const auto figures = run_query(run, elsewhere ? *elsewhere : files_, now);
@@ -251,6 +268,11 @@ class Simulation {
     figures_.live_user_bytes = pair * (all ? spec_.load.keys : total(keys_.distinct(figures_.operations)));
     figures_.held_bytes = files_.held_bytes();
     figures_.peak_held_bytes = files_.peak_held_bytes();
+    for (const Blob& blob : background_.blob_files()) {
+      ++figures_.blobs.files;
+      figures_.blobs.bytes += blob->bytes;
+      figures_.blobs.garbage_bytes += blob->garbage_bytes();
+    }
     for (std::size_t l = 0; l < figures_.levels.size(); ++l) {
       figures_.levels[l].files = background_.tree().level(l).size();
       figures_.levels[l].bytes = background_.tree().bytes(l);
@@ -285,7 +307,9 @@ EntryBytes entry_bytes(const Spec& spec) {
   EntryBytes bytes;
   bytes.memtable = pair + kMemtableOverhead;
   bytes.log = pair + kLogRecordOverhead;
-  const double in_block = pair + kBlockEntryOverhead;
+  const bool separated = spec.separates_values();
+  bytes.blob = separated ? pair + kBlobRecordOverhead : 0;
+  const double in_block = (separated ? spec.load.key_bytes + kBlobIndexBytes : pair) + kBlockEntryOverhead;
   const double a_block = std::max(1.0, spec.tree.block_size / in_block);  // entries
   bytes.file = in_block + index_entry_bytes(spec) / a_block + spec.tree.bits_per_key / 8;
   return bytes;

@@ -19,10 +19,11 @@ namespace spillway::lsm {
 Result<Figures> simulate(const Spec& spec, device::DriveModel& drive, device::DriveModel* query_drive,
                          const Watch& watch);
 
-// Sizes of an entry: in a memtable, in a sorted file, in the log. Bytes.
+// Sizes of an entry: in a memtable, in a sorted file, in a blob file, in the log. Bytes.
 struct EntryBytes {
   double memtable = 0;
   double file = 0;
+  double blob = 0;  // 0: values lie in the tree
   double log = 0;
 };
 EntryBytes entry_bytes(const Spec& spec);

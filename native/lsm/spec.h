@@ -24,6 +24,15 @@ struct UniversalOptions {
   double max_size_amplification_percent = 200;
 };
 
+// Values that lie apart from the tree, in blob files (RocksDB's integrated BlobDB).
+struct BlobOptions {
+  bool enabled = false;                // enable_blob_files
+  double min_blob_size = 0;            // of a value that is separated
+  double file_size = 256.0 * 1048576;  // blob_file_size
+  bool garbage_collection = false;     // enable_blob_garbage_collection
+  double age_cutoff = 0.25;            // blob_garbage_collection_age_cutoff
+};
+
 struct TreeOptions {
   Shape shape = Shape::leveled;
   CompactionPri compaction_pri = CompactionPri::min_overlapping_ratio;
@@ -52,6 +61,7 @@ struct TreeOptions {
   double block_size = 4096;  // B'
   double bits_per_key = 0;   // of a Bloom filter; 0: none
   UniversalOptions universal;
+  BlobOptions blobs;
 
   double max_compaction_bytes() const { return 25 * target_file_size_base; }
 };
@@ -114,6 +124,11 @@ struct QuerySpec {
 };
 
 struct Spec {
+  // All values of a load have one size: all of them are separated, or none.
+  bool separates_values() const {
+    return tree.blobs.enabled && load.value_bytes > 0 && load.value_bytes >= tree.blobs.min_blob_size;
+  }
+
   TreeOptions tree;
   SpillPolicy spill;
   HostCosts host;

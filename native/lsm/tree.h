@@ -15,12 +15,36 @@
 
 namespace spillway::lsm {
 
+// A file of values that lie apart from the tree.
+struct BlobFile {
+  std::uint64_t number = 0;  // a later file has a higher one
+  double values = 0;         // that were written into it
+  double bytes = 0;
+  fs::ExtentList place;  // on the drive
+  // Kept by BlobFiles:
+  double referenced = 0;      // values to which sorted files refer
+  std::uint32_t readers = 0;  // running compactions that relocate values out of it
+
+  double garbage_bytes() const { return values > referenced ? bytes * (1 - referenced / values) : 0; }
+};
+
+using Blob = std::shared_ptr<BlobFile>;
+
+// Entries of a sorted file whose values lie in one blob file; they are spread over the file's keys as all others are.
+struct BlobReference {
+  Blob blob;
+  Entries entries;
+};
+
+using BlobReferences = std::vector<BlobReference>;
+
 // A sorted file: entries evenly spread over [low, high).
 struct SortedFile {
   double low = 0;
   double high = 1;
   Entries entries;
   double bytes = 0;
+  BlobReferences blobs;  // where the entries' values are, if values are separated
   fs::ExtentList place;  // on the drive
   // Kept by the tree that it is in:
   std::size_t level = 0;

@@ -69,6 +69,11 @@ class Configuration:
             jobs += 1
         return jobs
 
+    @property
+    def flush_threads(self) -> int:
+        """Those that RocksDB gives to flushes."""
+        return max(1, self.background_jobs // 4)
+
 
 DEFAULTS = Configuration()
 FLASH = replace(DEFAULTS, fanout=8, l0_files=8, compaction_threads=4)
@@ -88,6 +93,11 @@ def memory_bytes(config: Configuration, pairs: int, data_bytes: int, key_bytes: 
     """All memory of a configuration."""
     held = filter_bytes(config, pairs) + index_bytes(config, data_bytes, key_bytes)
     return config.memtable_bytes + config.block_cache_bytes + held
+
+
+def blob_file_bytes(config: Configuration) -> int:
+    """Of separated values: blob_file_size, at most RocksDB's default."""
+    return min(BLOB_FILE_BYTES, max(LEAST_FILE, 4 * config.file_bytes))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -132,7 +142,7 @@ def family_options(config: Configuration) -> dict[str, str]:
         found |= {
             "enable_blob_files": "true",
             "min_blob_size": "0",
-            "blob_file_size": str(min(BLOB_FILE_BYTES, max(LEAST_FILE, 4 * config.file_bytes))),
+            "blob_file_size": str(blob_file_bytes(config)),
             "enable_blob_garbage_collection": "true",
             "blob_garbage_collection_age_cutoff": str(BLOB_AGE_CUTOFF),
         }

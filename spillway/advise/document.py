@@ -10,7 +10,6 @@ from spillway.advise.rank import keeps, limits_of
 from spillway.advise.reasons import reasons
 from spillway.advise.search import Advice
 from spillway.advise.verify import FIGURES, Verified
-from spillway.advise.words import notes
 
 Document = dict[str, Any]
 CONTRACT = 1  # version of this layout
@@ -35,7 +34,6 @@ def document(advice: Advice, others: Others, verified: list[Verified]) -> Docume
         "cores": request.cores,
         "host": asdict(request.costs),
         "ranked_by": request.order,
-        "notes": notes(advice),
         "considered": advice.considered,
         "simulated": advice.simulated,
         "model_error": dict(MODEL_ERROR),

@@ -13,8 +13,6 @@ What is reported is from the ``WARM_ROUNDS``-th time that as many puts were done
 above have filled: the difference of two simulations of one seed, the longer of which goes on where the other ends. Of
 static targets the levels above the last may hold as much as it does. Zipfian puts fill them more slowly, as many of
 them replace others there.
-
-Value separation is simulated as its tree of addresses; the values' own bytes are added by the formulas of traffic.py.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +22,7 @@ from typing import Any
 
 from spillway import lsm
 from spillway.advise.configuration import (
-    LEAST_BUFFER,
+    BLOB_AGE_CUTOFF,
     LEAST_FANOUT,
     MIB,
     SEPARATED,
@@ -32,18 +30,10 @@ from spillway.advise.configuration import (
     UNIVERSAL,
     UNLIMITED,
     Configuration,
+    blob_file_bytes,
 )
 from spillway.advise.drive import Drive
-from spillway.advise.traffic import (
-    BLOB_REFERENCE_BYTES,
-    BLOB_REWRITES,
-    BLOB_USED_SHARE,
-    Traffic,
-    flushed_bytes,
-    held_bytes,
-    mean_l0_files,
-    tree_bytes,
-)
+from spillway.advise.traffic import Traffic, flushed_bytes, mean_l0_files
 from spillway.advise.workload import Workload
 from spillway.errors import Interrupted
 from spillway.native.interruption import interruptible
@@ -90,7 +80,7 @@ class Setting:
     def factor(self, config: Configuration) -> float:
         """f: by how much data and drive are smaller than asked for."""
         by_files = min(config.file_bytes, flushed_bytes(self.load, config)) / LEAST_FILE_BYTES
-        by_cost = self.load.pairs * tree_bytes(self.load, config) / MOST_FINE_BYTES
+        by_cost = self.load.data_bytes / MOST_FINE_BYTES
         return max(1.0, min(self.most_factor, max(by_files, by_cost)))
 
 
@@ -100,11 +90,7 @@ def request(
     """The request of `lsm-simulate` for puts alone, ``rounds`` for each key; at a rate, or as fast as can be."""
     factor = setting.factor(config)
     load, small = setting.load.scaled(factor), config.scaled(factor)
-    separated, single = config.shape == SEPARATED, config.shape == SINGLE
-    value = BLOB_REFERENCE_BYTES if separated else load.value_bytes
-    buffer = small.write_buffer_bytes
-    if separated:  # a memtable holds whole values, and its file their addresses
-        buffer = max(LEAST_BUFFER, round(buffer * tree_bytes(load, config) / load.pair_bytes))
+    single = config.shape == SINGLE
     tree = {
         "shape": "universal" if config.shape == UNIVERSAL else "leveled",
         "fanout": max(LEAST_FANOUT, config.fanout),
@@ -112,7 +98,7 @@ def request(
         "level0_file_num_compaction_trigger": config.l0_files,
         "level0_slowdown_writes_trigger": config.l0_slowdown,
         "level0_stop_writes_trigger": config.l0_stop,
-        "write_buffer_size": buffer,
+        "write_buffer_size": small.write_buffer_bytes,
         "max_write_buffer_number": config.write_buffers,
         "target_file_size_base": small.file_bytes,
         "max_bytes_for_level_base": UNLIMITED if single else small.level_base_bytes,
@@ -120,13 +106,21 @@ def request(
         "hard_pending_compaction_bytes_limit": 0 if single else round(HARD_PENDING_BYTES / factor),
         "level_compaction_dynamic_level_bytes": config.dynamic_levels,
         "compaction_threads": config.compaction_threads,
-        "flush_threads": max(1, config.background_jobs // 4),
+        "flush_threads": config.flush_threads,
         "max_subcompactions": config.subcompactions,
         "discard": config.discard,
         "block_size": config.block_bytes,
         "bits_per_key": config.bits_per_key,
-        "wal": not separated,  # the log has whole values too, which are added
+        "wal": True,
     }
+    if config.shape == SEPARATED:
+        tree |= {
+            "enable_blob_files": True,
+            "min_blob_size": 0,
+            "blob_file_size": blob_file_bytes(small),
+            "enable_blob_garbage_collection": True,
+            "blob_garbage_collection_age_cutoff": BLOB_AGE_CUTOFF,
+        }
     return {
         "seed": seed,
         "drive": setting.drive.model(factor, config.extra_op),
@@ -138,7 +132,7 @@ def request(
         | {"cores": setting.cores, "log_dirty_bytes": round(setting.costs.log_dirty_bytes / factor)},
         "load": {
             "key_bytes": load.key_bytes,
-            "value_bytes": value,
+            "value_bytes": load.value_bytes,
             "num": load.pairs,
             "operations": int(rounds * load.pairs),
             "preload": "fillseq",
@@ -209,19 +203,12 @@ def _traffic(setting: Setting, config: Configuration, last: Document, first: Doc
     load, factor = setting.load, setting.factor(config)
     seconds, operations = between("simulated_seconds"), between("operations")
     host = between("host_bytes_written")
-    tree_pair = _at(last, ("user_bytes",)) / max(1.0, _at(last, ("operations",)))
+    pair = _at(last, ("user_bytes",)) / max(1.0, _at(last, ("operations",)))
     flash = sum(between("nand_bytes_programmed", cause) for cause in last["nand_bytes_programmed"])
     per_put, read_per_put = host / operations, between("host_bytes_read") / operations
     put_us = seconds / operations * 1e6
     wa_device = flash / host if host else 1.0
     held = max(_at(last, ("peak_held_bytes",)) * factor, float(load.data_bytes))
-    if config.shape == SEPARATED:
-        of_values = load.pair_bytes + (load.pair_bytes - load.key_bytes) * BLOB_REWRITES
-        per_put += of_values
-        put_us += of_values * wa_device / setting.drive.times.most_mb_s("write")
-        put_us /= BLOB_USED_SHARE
-        held = max(held_bytes(load, config), float(load.data_bytes))
-        tree_pair = load.pair_bytes
     levels = sorted((each["level"], each["bytes"], each["files"]) for each in last["levels"] if each["bytes"] > 0)
     below = [size * factor for level, size, _ in levels if level > 0] or [0.0]
     stalls = {
@@ -230,7 +217,7 @@ def _traffic(setting: Setting, config: Configuration, last: Document, first: Doc
     }
     return Traffic(
         put_ops_s=1e6 / put_us,
-        wa_app=per_put / tree_pair,
+        wa_app=per_put / pair,
         wa_device=wa_device,
         read_bytes_per_put=read_per_put,
         level_bytes=tuple(below),

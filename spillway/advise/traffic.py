@@ -3,7 +3,11 @@
     wa_app   = WAL + flush + (1 + min(B1, N) / (C W)) + sum over levels (1 + OVERLAP r_i)        leveled (M13, M15)
              = WAL + flush + 1 + N / (S W)                                                       single level (M18, T4)
              = WAL + flush + UNIVERSAL log2(N / W)                                               universal
-    a put's time is the longest of what it takes of the drive, of the compaction threads, of the processor
+             = WAL + the tree of addresses + (1 + relocated) values                              value separation
+    relocated = the least of AGE_CUTOFF (R - 1) and T / (time to read and write one value), R how often an address is
+                written below L0, T a put's time: a compaction reads the values that it relocates one at a time, and L0
+                gathers files meanwhile, so that R falls with it
+    a put's time is the longest of what it takes of the drive, of the flush and the compaction threads, of the processor
 
     S files in L0 at which writers are slowed, which is where a single level keeps them; C, if a rate is asked for
     N bytes of data    W bytes of a memtable    C files in L0   B1 bytes of L1   r_i size of a level / of the one above
@@ -16,7 +20,7 @@ import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from spillway.advise.configuration import LEVELED, SEPARATED, SINGLE, UNIVERSAL, Configuration
+from spillway.advise.configuration import BLOB_AGE_CUTOFF, LEVELED, SEPARATED, SINGLE, UNIVERSAL, Configuration
 from spillway.advise.drive import Drive
 from spillway.advise.workload import Workload
 from spillway.lsm import DEFAULT_COSTS, HostCosts
@@ -25,13 +29,14 @@ LOG_AND_FLUSH = 2  # bytes written for each that is put, before compactions writ
 OVERLAP = 0.65  # of the next level's share, as files with the least overlap are picked (M28). Source: guess
 UNIVERSAL_REWRITES = 0.75  # of a byte for each doubling of the tree. Source: guess
 UNIVERSAL_RUNS, UNIVERSAL_STEP = 3, 4  # runs beside the newest, and how much smaller each is. Source: guess
-BLOB_REFERENCE_BYTES = 24  # a blob's address in the tree. Source: RocksDB's BlobIndex: type, file, offset, size, codec
-BLOB_REWRITES = 1.2  # of a value by the collection of blob files. Source: guess
-BLOB_USED_SHARE = 0.45  # of the rate that the bytes allow: one flush writes tables and values in turn, and writers wait
-# for it. Calibrated on two cases of runs/bench/advise_grid.json: quickstart, puts; intel-545s, puts and gets
+# A blob's address in the tree, beside the key. Source: RocksDB's BlobIndex (type, file, offset, size, codec: 10 bytes)
+# and BlockBuilder (sequence number, three lengths)
+BLOB_REFERENCE_BYTES = 21
+BLOB_RECORD_BYTES = 32  # of a value in a blob file, beside it and its key. Source: BlobLogRecord::kHeaderSize
 BLOB_GARBAGE = 1.5  # space of blob files / live values. Source: guess
 MEAN_L0 = 0.75  # of the trigger: files come one by one and leave together. Source: guess
 LEAST_L0 = 100.0  # of a trigger above which the data bound the files. Source: guess: none that compacts is higher
+BLOCK = 4096  # of a read past the page cache
 USED_SHARE = 0.9  # of what limits a put that is reached. Source: guess
 
 
@@ -119,19 +124,24 @@ def closed_form(
     """Traffic by the formulas above."""
     pair, of_tree = float(load.pair_bytes), tree_bytes(load, config)
     rewrites, out_of_l0 = compacted(load, config)
-    blobs = (pair - load.key_bytes) * BLOB_REWRITES if config.shape == SEPARATED else 0.0
+    of_flush = _flush_us(load, config, drive, costs)
+    relocated = blobs = 0.0
+    if config.shape == SEPARATED:
+        alone = max(costs.put_us(pair), 2 * pair / drive.times.most_mb_s("write"), of_flush)
+        relocated, rewrites = _relocated(load, config, drive, costs, rewrites, alone)
+        out_of_l0 = min(out_of_l0, rewrites)
+        blobs = (pair + BLOB_RECORD_BYTES) * (1 + relocated)
     written = pair + of_tree * (1 + rewrites) + blobs
-    read = of_tree * rewrites + max(0.0, blobs - (pair - load.key_bytes))
+    read = of_tree * rewrites + relocated * max(BLOCK, pair)
     held = held_bytes(load, config)
     on_flash = _wa_device(config, drive, held)
-    merged_us = costs.flush_us(pair) + rewrites * costs.merge_us(of_tree) + blobs * costs.merge_byte_ns / 1e3
+    merged_us = costs.flush_us(pair) + rewrites * costs.merge_us(of_tree) + relocated * _value_us(load, costs)
     writer_us = costs.put_us(pair)
     of_processor = max(writer_us, (writer_us + merged_us) / cores)
     of_drive = written * on_flash / drive.times.most_mb_s("write") + read / drive.times.most_mb_s("read")
     of_threads = _thread_us(config, drive, of_tree, rewrites, out_of_l0, costs)
-    used = USED_SHARE * (BLOB_USED_SHARE if config.shape == SEPARATED else 1.0)
     return Traffic(
-        put_ops_s=used * 1e6 / max(of_processor, of_drive, of_threads),
+        put_ops_s=USED_SHARE * 1e6 / max(of_processor, of_drive, of_threads, of_flush),
         wa_app=written / pair,
         wa_device=on_flash,
         read_bytes_per_put=read,
@@ -160,6 +170,34 @@ def _wa_device(config: Configuration, drive: Drive, held: float) -> float:
     used = min(1.0, held / capacity) if config.discard else 1.0
     valid = drive.data_share * (1 - config.extra_op) * used
     return 1 + 0.5 * valid**4 / max(0.05, 1 - valid) * 0.5
+
+
+def _flush_us(load: Workload, config: Configuration, drive: Drive, costs: HostCosts) -> float:
+    """Time of the flush threads: each computes and writes in turn."""
+    written = tree_bytes(load, config)
+    if config.shape == SEPARATED:
+        written += load.pair_bytes + BLOB_RECORD_BYTES
+    each = costs.flush_us(load.pair_bytes) + written / drive.times.stream_mb_s("write")
+    return each / config.flush_threads
+
+
+def _value_us(load: Workload, costs: HostCosts) -> float:
+    """Of the processor, for a value that is relocated."""
+    return (costs.probe_ns + costs.merge_byte_ns * (load.pair_bytes + BLOB_RECORD_BYTES)) / 1e3
+
+
+def _relocated(
+    load: Workload, config: Configuration, drive: Drive, costs: HostCosts, rewrites: float, put_us: float
+) -> tuple[float, float]:
+    """(values relocated for each put, how often a put's address is then written below L0). ``put_us``: of a put, with
+    nothing relocated."""
+    record = load.pair_bytes + BLOB_RECORD_BYTES
+    one_us = drive.times.read_us(BLOCK, 1) + record / drive.times.stream_mb_s("write") + _value_us(load, costs)
+    if load.rate_ops_s is not None and load.puts:
+        put_us = max(put_us, 1e6 / (load.rate_ops_s * load.puts))
+    most = put_us * min(config.subcompactions, config.compaction_threads) / one_us
+    relocated = min(BLOB_AGE_CUTOFF * max(0.0, rewrites - 1), most)
+    return relocated, 1 + relocated / BLOB_AGE_CUTOFF
 
 
 def _thread_us(

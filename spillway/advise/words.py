@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from spillway.advise.configuration import SEPARATED, in_words
+from spillway.advise.configuration import in_words
 from spillway.advise.others import Others
 from spillway.advise.predict import Figure, Prediction
 from spillway.advise.rank import keeps, limits_of, time_words
@@ -25,11 +25,6 @@ VERIFIED: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("p99 of gets", "p99_us.get", time_words),
     ("p99 of scans", "p99_us.scan", time_words),
     ("p99 of rmws", "p99_us.rmw", time_words),
-)
-BY_FORMULA = (
-    "Of value separation only the tree of keys and addresses is simulated: the simulator has no blob files, so what "
-    "flushes and garbage collection write of values, and the space that they take, are formulas, and the drive's own "
-    "garbage collection is that of the tree alone."
 )
 LEAST_SHARE = 1e-9  # of a mix: less is a difference of shares that are equal
 VERIFIED_HEADER = ("arm", "figure", "predicted", "interval", "measured", "ratio", "within")
@@ -89,12 +84,6 @@ def comparison(advice: Advice) -> list[str]:
     found += [f"{name}: the drive has no room for its data and compactions." for name in advice.without_room]
     names = {"yours": f"yours ({advice.request.current_name})"} if advice.request.current_name else {}
     return found + [f"{names.get(name, name)} was not simulated: {why}" for name, why in advice.refused.items()]
-
-
-def notes(advice: Advice) -> list[str]:
-    """What is known less well of some of what is shown, a sentence each."""
-    shown = [*advice.ranked, *advice.rivals.values()]
-    return [BY_FORMULA] if any(each.config.shape == SEPARATED for each in shown) else []
 
 
 def reason_rows(advice: Advice) -> Rows:

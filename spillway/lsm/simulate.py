@@ -24,6 +24,8 @@ SECTIONS = {
         *("level_compaction_dynamic_file_size", "compaction_pri", "compaction_threads", "flush_threads"),
         *("max_subcompactions", "soft_pending_compaction_bytes_limit", "hard_pending_compaction_bytes_limit"),
         *("delayed_write_rate", "slowdown", "trivial_moves", "wal", "discard", "block_size", "bits_per_key"),
+        *("enable_blob_files", "min_blob_size", "blob_file_size", "enable_blob_garbage_collection"),
+        "blob_garbage_collection_age_cutoff",
         *("universal.size_ratio", "universal.min_merge_width", "universal.max_size_amplification_percent"),
     ),
     "spill": ("capacity_bytes", "generation_bytes"),
@@ -39,6 +41,7 @@ SECTIONS = {
 SIZES = (
     *("tree.write_buffer_size", "tree.target_file_size_base", "tree.max_bytes_for_level_base"),
     *("tree.soft_pending_compaction_bytes_limit", "tree.hard_pending_compaction_bytes_limit"),
+    *("tree.min_blob_size", "tree.blob_file_size"),
     *("tree.delayed_write_rate", "tree.block_size", "spill.capacity_bytes", "spill.generation_bytes"),
     *("load.key_bytes", "load.value_bytes", "host.log_dirty_bytes"),
 )

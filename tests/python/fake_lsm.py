@@ -19,6 +19,14 @@ TREE = {
     "bits_per_key": int, "wal": bool, "soft_pending_compaction_bytes_limit": int,
     "hard_pending_compaction_bytes_limit": int,
 }  # fmt: skip
+BLOBS = {
+    "enable_blob_files": bool,
+    "min_blob_size": int,
+    "blob_file_size": int,
+    "enable_blob_garbage_collection": bool,
+    "blob_garbage_collection_age_cutoff": float,
+}
+ADDRESS_BYTES = 21  # in the tree, of a value that is separated
 LOAD = {
     "key_bytes": int,
     "value_bytes": int,
@@ -39,8 +47,10 @@ def simulate(request: Document) -> Document:
     tree, load = request["tree"], request["load"]
     pair = load["key_bytes"] + load["value_bytes"]
     data = load["num"] * pair
-    rewrites = rewritten(tree, data, load.get("rate_ops_s"))
-    per_put = pair * (1 + rewrites + (1 if tree["wal"] else 0))
+    separated = tree.get("enable_blob_files", False)
+    of_tree = load["key_bytes"] + ADDRESS_BYTES if separated else pair
+    rewrites = rewritten(tree, load["num"] * of_tree, load.get("rate_ops_s"))
+    per_put = of_tree * (1 + rewrites) + pair * (2 if separated else 1)
     seeded = 1 + 0.002 * (request["seed"] % 5)
     host = written(load["operations"], load["num"], per_put) * seeded
     capacity = float(request["drive"]["set"]["capacity.capacity_bytes"])
@@ -62,7 +72,7 @@ def simulate(request: Document) -> Document:
         "nand_bytes_programmed": {"host": int(host), "gc": int(host * (wa_device - 1)), "mapping": 0},
         "held_bytes": int(data * 1.2),
         "peak_held_bytes": int(data * (2.0 if is_whole(tree) else 1.3)),
-        "levels": levels(tree, data),
+        "levels": levels(tree, load["num"] * of_tree),
         "stalls": {"delayed_s": {"l0": 0.02 * seconds, "memtable": 0.0}, "stopped_s": {"l0": stopped * seconds}},
         "worst_wait_ms": 0.0 if request["spill"]["capacity_bytes"] else 1e3 * stop_s(tree),
         "queries": [],
@@ -117,6 +127,9 @@ def check(request: Document) -> None:
         for key, kind in form.items():
             assert type(request[table][key]) is kind, f"{table}.{key} is {request[table].get(key)!r}"
     tree, load = request["tree"], request["load"]
+    assert tree["wal"] and set(tree) <= {"fanout", *TREE, *BLOBS}
+    for key in set(tree) & set(BLOBS):
+        assert set(BLOBS) <= set(tree) and type(tree[key]) is BLOBS[key]
     assert tree["shape"] in ("leveled", "universal") and tree["fanout"] >= 1.1
     assert type(request["host"]["log_dirty_bytes"]) is int
     assert load["distribution"] in ("uniform", "zipfian") and load["preload"] == "fillseq"

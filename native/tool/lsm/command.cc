@@ -50,6 +50,15 @@ Json files_touched_of(const lsm::Figures& figures) {
   return {{"mean", mean}, {"by_level", by_level}};
 }
 
+Json blobs_of(const lsm::BlobFigures& blobs) {
+  return {{"files", blobs.files},
+          {"bytes", whole(blobs.bytes)},
+          {"garbage_bytes", whole(blobs.garbage_bytes)},
+          {"bytes_flushed", whole(blobs.bytes_flushed)},
+          {"bytes_relocated", whole(blobs.bytes_relocated)},
+          {"bytes_read", whole(blobs.bytes_read)}};
+}
+
 Json queries_of(const lsm::Spec& spec, const lsm::Figures& figures) {
   Json queries = Json::array();
   for (std::size_t i = 0; i < figures.queries.size(); ++i) {
@@ -82,6 +91,7 @@ Json result_of(const lsm::Spec& spec, const lsm::Figures& figures, const device:
           {"host_bytes_read", figures.drive.host_bytes_read},
           {"host_bytes_written_by_cause", device::by_host_cause(figures.drive.host_bytes_written_by_cause)},
           {"nand_bytes_programmed", device::by_flash_cause(figures.drive.nand_bytes_programmed)},
+          {"blobs", blobs_of(figures.blobs)},
           {"held_bytes", figures.held_bytes},
           {"peak_held_bytes", figures.peak_held_bytes},
           {"levels", levels_of(figures)},

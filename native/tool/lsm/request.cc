@@ -73,6 +73,14 @@ void read_counts(Fields& fields, lsm::TreeOptions& tree) {
   tree.max_subcompactions = small(fields, "max_subcompactions", tree.max_subcompactions, 1, kMostThreads);
 }
 
+void read_blobs(Fields& fields, lsm::BlobOptions& blobs) {
+  blobs.enabled = fields.flag("enable_blob_files", false);
+  blobs.min_blob_size = fields.number("min_blob_size", blobs.min_blob_size, 0, kMostBytes);
+  blobs.file_size = fields.number("blob_file_size", blobs.file_size, 65536, kMostBytes);
+  blobs.garbage_collection = fields.flag("enable_blob_garbage_collection", false);
+  blobs.age_cutoff = fields.number("blob_garbage_collection_age_cutoff", blobs.age_cutoff, 0, 1);
+}
+
 Status read_tree(const Json& json, lsm::TreeOptions& tree) {
   Fields fields(json, "tree");
   Status problem;
@@ -83,6 +91,7 @@ Status read_tree(const Json& json, lsm::TreeOptions& tree) {
       kPris[choice(fields, "tree", "compaction_pri", {"kMinOverlappingRatio", "kByCompensatedSize"}, 0, problem)];
   read_counts(fields, tree);
   read_sizes(fields, tree);
+  read_blobs(fields, tree.blobs);
   tree.level_compaction_dynamic_level_bytes = fields.flag("level_compaction_dynamic_level_bytes", false);
   tree.level_compaction_dynamic_file_size = fields.flag("level_compaction_dynamic_file_size", true);
   tree.slowdown = fields.flag("slowdown", true);

@@ -1,0 +1,110 @@
+#include "lsm/blobs.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <utility>
+
+namespace spillway::lsm {
+namespace {
+
+constexpr double kLeastReferenced = 0.5;   // values: below it a file most likely has none
+constexpr double kFileOverhead = 30 + 32;  // header and footer. Source: BlobLogHeader, BlobLogFooter
+constexpr double kAlmostNone = 1e-6;       // values: what rounding may leave
+
+void add_references(const Files& sorted, double sign) {
+  for (const File& file : sorted) {
+    for (const BlobReference& reference : file->blobs) reference.blob->referenced += sign * total(reference.entries);
+  }
+}
+
+}  // namespace
+
+std::vector<Blob> BlobFiles::write(std::span<const File> sorted, std::span<const Entries> values, double most_values) {
+  // RocksDB closes a file with the value that makes it as large as it may be.
+  const double by_size = std::max(1.0, std::ceil(options_.file_size / record_bytes_));
+  const double most = std::max(1.0, std::min(by_size, most_values));
+  std::vector<Blob> made;
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const double all = total(values[i]);
+    for (double left = all; left > kAlmostNone;) {
+      if (made.empty() || made.back()->values >= most - kAlmostNone) {
+        made.push_back(std::make_shared<BlobFile>());
+        made.back()->number = next_number_++;
+      }
+      BlobFile& blob = *made.back();
+      const double taken = std::min(left, most - blob.values);
+      BlobReference reference{made.back(), values[i]};
+      for (double& entries : reference.entries) entries *= taken / all;
+      sorted[i]->blobs.push_back(std::move(reference));
+      blob.values += taken;
+      left -= taken;
+    }
+  }
+  for (const Blob& blob : made) blob->bytes = blob->values * record_bytes_ + kFileOverhead;
+  return made;
+}
+
+// The number of the oldest file that a compaction leaves alone. As
+// CompactionIterator::ComputeBlobGarbageCollectionCutoffFileNumber.
+std::uint64_t BlobFiles::collected_until() const {
+  if (!options_.garbage_collection || live_.empty()) return 0;
+  const auto cutoff = static_cast<std::size_t>(options_.age_cutoff * static_cast<double>(live_.size()));
+  return cutoff >= live_.size() ? live_.back()->number + 1 : live_[cutoff]->number;
+}
+
+std::vector<Entries> BlobFiles::collect(const Files& sorted, std::vector<Relocation>& relocations) const {
+  const std::uint64_t newer = collected_until();
+  std::vector<Entries> lost;
+  for (const File& file : sorted) {
+    Entries& of_file = lost.emplace_back(file->entries.size(), 0.0);
+    std::erase_if(file->blobs, [&](const BlobReference& reference) {
+      if (reference.blob->number >= newer) return false;
+      for (std::size_t c = 0; c < of_file.size(); ++c) of_file[c] += reference.entries[c];
+      const auto same = [&](const Relocation& one) { return one.blob == reference.blob; };
+      auto at = std::find_if(relocations.begin(), relocations.end(), same);
+      if (at == relocations.end()) at = relocations.insert(at, {reference.blob, 0, 0});
+      at->values += total(reference.entries);
+      return true;
+    });
+  }
+  double until = 0;
+  for (Relocation& one : relocations) {
+    until += one.values;
+    one.until = until;
+  }
+  return lost;
+}
+
+void BlobFiles::begin_reading(const std::vector<Relocation>& relocations) {
+  for (const Relocation& one : relocations) ++one.blob->readers;
+}
+
+void BlobFiles::end_reading(const std::vector<Relocation>& relocations) {
+  for (const Relocation& one : relocations) {
+    assert(one.blob->readers > 0);
+    --one.blob->readers;
+  }
+}
+
+void BlobFiles::replace(const Files& removed, const Files& added, const std::vector<Blob>& complete) {
+  add_references(added, 1);
+  add_references(removed, -1);
+  live_.insert(live_.end(), complete.begin(), complete.end());
+  const auto older = [](const Blob& a, const Blob& b) { return a->number < b->number; };
+  std::sort(live_.begin(), live_.end(), older);
+  const auto is_alive = [](const Blob& blob) { return blob->referenced >= kLeastReferenced; };
+  const auto dead = std::stable_partition(live_.begin(), live_.end(), is_alive);
+  dead_.insert(dead_.end(), dead, live_.end());
+  live_.erase(dead, live_.end());
+}
+
+std::vector<Blob> BlobFiles::take_dead() {
+  const auto is_read = [](const Blob& blob) { return blob->readers > 0; };
+  const auto free = std::stable_partition(dead_.begin(), dead_.end(), is_read);
+  std::vector<Blob> found(free, dead_.end());
+  dead_.erase(free, dead_.end());
+  return found;
+}
+
+}  // namespace spillway::lsm
