@@ -68,7 +68,7 @@ void Background::schedule(Nanos now, bool speed_up) {
   }
   const std::uint32_t most = speed_up ? spec_.tree.compaction_threads : 1;
   while (compactions_ < most) {
-    auto compaction = pick_compaction(tree_);
+    auto compaction = pick_compaction(tree_, blobs_.forced(tree_));
     if (!compaction) return;
     start_compaction(now, std::move(*compaction));
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <map>
+#include <optional>
 #include <utility>
 
 namespace spillway::lsm {
@@ -16,6 +18,16 @@ void add_references(const Files& sorted, double sign) {
   for (const File& file : sorted) {
     for (const BlobReference& reference : file->blobs) reference.blob->referenced += sign * total(reference.entries);
   }
+}
+
+// The number of the oldest blob file, dead ones left out, that a sorted file refers to.
+std::optional<std::uint64_t> oldest_of(const SortedFile& file) {
+  std::optional<std::uint64_t> oldest;
+  for (const BlobReference& one : file.blobs) {
+    if (one.blob->referenced < kLeastReferenced) continue;
+    oldest = std::min(oldest.value_or(one.blob->number), one.blob->number);
+  }
+  return oldest;
 }
 
 }  // namespace
@@ -74,6 +86,33 @@ std::vector<Entries> BlobFiles::collect(const Files& sorted, std::vector<Relocat
     one.until = until;
   }
   return lost;
+}
+
+// A sorted file is linked to the oldest blob file that it refers to, and a batch is a blob file with linked ones and
+// those behind it without. As VersionStorageInfo::ComputeFilesMarkedForForcedBlobGC of RocksDB 7.8.
+Files BlobFiles::forced(const Tree& tree) const {
+  if (!options_.garbage_collection || options_.force_threshold >= 1) return {};
+  const auto eligible = static_cast<std::size_t>(options_.age_cutoff * static_cast<double>(live_.size()));
+  if (eligible == 0) return {};
+  std::map<std::uint64_t, Files> linked;
+  for (std::size_t level = 0; level < tree.levels(); ++level) {
+    for (const File& file : tree.level(level)) {
+      if (const auto oldest = oldest_of(*file)) linked[*oldest].push_back(file);
+    }
+  }
+  double bytes = 0;
+  double garbage = 0;
+  const auto begins_batch = [&](const Blob& blob) { return linked.count(blob->number) > 0; };
+  std::size_t count = 0;
+  for (; count < eligible && (count == 0 || !begins_batch(live_[count])); ++count) {
+    bytes += live_[count]->bytes;
+    garbage += live_[count]->garbage_bytes();
+  }
+  const bool all_of_it = count == live_.size() || begins_batch(live_[count]);
+  if (!all_of_it || garbage < options_.force_threshold * bytes) return {};
+  Files found = linked[live_.front()->number];
+  std::erase_if(found, [](const File& file) { return file->in_compaction; });
+  return found;
 }
 
 void BlobFiles::begin_reading(const std::vector<Relocation>& relocations) {

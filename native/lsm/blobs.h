@@ -39,6 +39,11 @@ class BlobFiles {
   // sorted file has lost, and adds to `relocations` where their values lie.
   std::vector<Entries> collect(const Files& sorted, std::vector<Relocation>& relocations) const;
 
+  // Sorted files that refer to the oldest blob files, if those are to be collected although no level needs a
+  // compaction: they are old enough, and a share of garbage as large as the force threshold is in them. Those that are
+  // in a compaction are left out.
+  Files forced(const Tree& tree) const;
+
   // A compaction reads from these until end_reading().
   void begin_reading(const std::vector<Relocation>& relocations);
   void end_reading(const std::vector<Relocation>& relocations);

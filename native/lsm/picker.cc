@@ -208,6 +208,23 @@ std::optional<Compaction> pick_from_level(const Tree& tree, std::size_t level) {
   return std::nullopt;
 }
 
+// A file by itself, within its level; of L0 as any compaction of it. As LevelCompactionBuilder::PickFileToCompact.
+std::optional<Compaction> pick_forced(const Tree& tree, const Files& forced) {
+  for (const File& file : forced) {
+    if (file->in_compaction) continue;
+    if (file->level == 0) {
+      if (auto compaction = pick_from_l0(tree)) return compaction;
+      continue;
+    }
+    if (tree.is_being_written(file->level, {file->low, file->high})) continue;
+    Compaction compaction;
+    compaction.inputs = {file};
+    compaction.start_level = compaction.output_level = file->level;
+    return compaction;
+  }
+  return std::nullopt;
+}
+
 std::optional<Compaction> pick_leveled(const Tree& tree) {
   std::vector<std::pair<double, std::size_t>> scores;
   scores.emplace_back(tree.score(0), 0);
@@ -239,9 +256,11 @@ Files grandparents_of(const Tree& tree, const Compaction& compaction) {
   return {};
 }
 
-std::optional<Compaction> pick_compaction(const Tree& tree) {
-  if (tree.level(0).empty() && tree.options().shape != Shape::leveled) return std::nullopt;
-  return tree.options().shape == Shape::universal ? pick_universal(tree) : pick_leveled(tree);
+std::optional<Compaction> pick_compaction(const Tree& tree, const Files& forced) {
+  if (tree.level(0).empty() && tree.options().shape != Shape::leveled && forced.empty()) return std::nullopt;
+  if (tree.options().shape == Shape::universal) return tree.level(0).empty() ? std::nullopt : pick_universal(tree);
+  auto compaction = pick_leveled(tree);
+  return compaction ? compaction : pick_forced(tree, forced);
 }
 
 }  // namespace spillway::lsm

@@ -25,6 +25,8 @@ struct Compaction {
 Files grandparents_of(const Tree& tree, const Compaction& compaction);
 
 // Nothing, if no level needs one or all that do are blocked by running compactions.
-std::optional<Compaction> pick_compaction(const Tree& tree);
+// `forced`: sorted files that are compacted for the sake of their blob files (BlobFiles::forced), if no level needs
+// one.
+std::optional<Compaction> pick_compaction(const Tree& tree, const Files& forced = {});
 
 }  // namespace spillway::lsm

@@ -31,6 +31,7 @@ struct BlobOptions {
   double file_size = 256.0 * 1048576;  // blob_file_size
   bool garbage_collection = false;     // enable_blob_garbage_collection
   double age_cutoff = 0.25;            // blob_garbage_collection_age_cutoff
+  double force_threshold = 1;          // blob_garbage_collection_force_threshold; 1: none
 };
 
 struct TreeOptions {

@@ -25,7 +25,7 @@ SECTIONS = {
         *("max_subcompactions", "soft_pending_compaction_bytes_limit", "hard_pending_compaction_bytes_limit"),
         *("delayed_write_rate", "slowdown", "trivial_moves", "wal", "discard", "block_size", "bits_per_key"),
         *("enable_blob_files", "min_blob_size", "blob_file_size", "enable_blob_garbage_collection"),
-        "blob_garbage_collection_age_cutoff",
+        *("blob_garbage_collection_age_cutoff", "blob_garbage_collection_force_threshold"),
         *("universal.size_ratio", "universal.min_merge_width", "universal.max_size_amplification_percent"),
     ),
     "spill": ("capacity_bytes", "generation_bytes"),

@@ -142,6 +142,64 @@ TEST(LsmBlobs, CollectsTheOldestFiles) {
   EXPECT_EQ(total(blobs.collect({flushed(blobs, 0, 1, 100)}, relocations)[0]), 0);
 }
 
+// Two files in a level, their blob files and two younger ones. Of the oldest blob file's values so many are left; with
+// `mixed` the other sorted file has one of them.
+struct Aged {
+  explicit Aged(double threshold, double left = 40, bool mixed = false) : blobs(options_of(threshold), kBlobRecord) {
+    const Files before = {flushed(blobs, 0, 0.5, 100), flushed(blobs, 0.5, 1, 100)};
+    for (int i = 0; i < 2; ++i) tree.add_newest(flushed(blobs, 0, 1, 100));
+    after = {file(0, 0.5, 100), file(0.5, 1, 100)};
+    after[0]->blobs = {{before[0]->blobs[0].blob, {mixed ? left - 1 : left}}};
+    after[1]->blobs = before[1]->blobs;
+    if (mixed) after[1]->blobs.push_back({before[0]->blobs[0].blob, {1}});
+    blobs.replace(before, after, {});
+    put_in_level(tree, 2, after);
+  }
+  static BlobOptions options_of(double threshold) {
+    BlobOptions options = collecting(0.5);
+    options.force_threshold = threshold;
+    return options;
+  }
+
+  BlobFiles blobs;
+  Files after;
+  Tree tree{small_options()};
+};
+
+// Enough garbage in the oldest blob file makes a compaction of the files that refer to it, within their level.
+TEST(LsmBlobs, GarbageForcesACollection) {
+  Aged aged(0.5);
+  const Files forced = aged.blobs.forced(aged.tree);
+  ASSERT_EQ(forced, Files{aged.after[0]});
+  EXPECT_FALSE(pick_compaction(aged.tree));
+  const auto compaction = pick_compaction(aged.tree, forced);
+  ASSERT_TRUE(compaction);
+  EXPECT_EQ(compaction->inputs, forced);
+  EXPECT_TRUE(compaction->lower.empty());
+  EXPECT_EQ(compaction->start_level, 2U);
+  EXPECT_EQ(compaction->output_level, 2U);
+  EXPECT_FALSE(compaction->trivial_move);
+  aged.tree.begin_compaction(forced);
+  EXPECT_TRUE(aged.blobs.forced(aged.tree).empty());
+}
+
+TEST(LsmBlobs, LittleGarbageForcesNothing) {
+  Aged much(0.7);
+  EXPECT_TRUE(much.blobs.forced(much.tree).empty());
+  Aged off(1.0, 1);
+  EXPECT_TRUE(off.blobs.forced(off.tree).empty());
+  Aged little(0.5, 60);
+  EXPECT_TRUE(little.blobs.forced(little.tree).empty());
+}
+
+// A sorted file is linked to the oldest blob file alone: the next one is then of the same batch, and its bytes count.
+TEST(LsmBlobs, ABatchOfBlobFilesIsCollectedTogether) {
+  Aged half(0.5, 40, true);
+  EXPECT_TRUE(half.blobs.forced(half.tree).empty());
+  Aged quarter(0.25, 40, true);  // of 200 values 60 are garbage
+  EXPECT_EQ(quarter.blobs.forced(quarter.tree), quarter.after);
+}
+
 // A file dies with the last reference, but is not given back while a compaction reads it.
 TEST(LsmBlobs, AFileDiesWithItsLastReference) {
   BlobFiles blobs(collecting(1), kBlobRecord);
@@ -229,6 +287,24 @@ TEST(LsmBlobs, CollectionTakesWritesAndSavesSpace) {
   const Figures with = paced(0.25);
   EXPECT_LT(static_cast<double>(with.held_bytes), 0.6 * static_cast<double>(without.held_bytes));
   EXPECT_GT(written(with), 1.1 * written(without));
+}
+
+// Where several levels of addresses leave the last one alone for long, forced collection bounds the garbage.
+TEST(LsmBlobs, ForcedCollectionSavesSpace) {
+  const auto held = [](double threshold) {
+    Spec spec = separated_spec(0.5);
+    spec.tree.level_compaction_dynamic_level_bytes = false;
+    spec.tree.max_bytes_for_level_base = 256 << 10;
+    spec.tree.target_file_size_base = 128 << 10;
+    spec.tree.blobs.force_threshold = threshold;
+    spec.load.preload = Preload::in_order;
+    spec.load.rate_ops_s = 5000;
+    return run(spec);
+  };
+  const Figures forced = held(0.2);
+  const Figures left = held(1);
+  EXPECT_LT(forced.blobs.garbage_bytes, 0.8 * left.blobs.garbage_bytes);
+  EXPECT_GT(forced.blobs.bytes_relocated, left.blobs.bytes_relocated);
 }
 
 // Values are read one at a time: a compaction that relocates many takes long, and L0 gathers files meanwhile.

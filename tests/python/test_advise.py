@@ -9,10 +9,11 @@ from typing import Any
 
 import fake_lsm
 import pytest
-from advised import DRIVE, GIB, LOAD, advice, ask, prediction
+from advised import DRIVE, GIB, LOAD, READS, advice, ask, prediction
 
 from spillway.advise import Request, advise, reads
 from spillway.advise.configuration import (
+    BLOB_AGE_CUTOFF,
     DEFAULTS,
     FLASH,
     LEVELED,
@@ -153,6 +154,23 @@ def test_laws_of_the_closed_forms(shape: str) -> None:
     assert larger.wa_app >= base.wa_app - 1e-9 and larger.held_bytes > base.held_bytes
     assert buffered.wa_app <= base.wa_app + 1e-9
     assert threaded.put_ops_s >= base.put_ops_s - 1e-9
+
+
+def test_values_are_relocated_as_fast_as_they_are_read_one_at_a_time() -> None:
+    """A compaction is slowed by a slow drive's reads, and writers go on: of each put less is relocated. At a low rate
+    of puts there is time for every value that a compaction finds in the oldest files."""
+    load = replace(LOAD, puts=1.0, gets=0.0, scans=0.0)
+    config = config_of(SEPARATED, dynamic_levels=True)
+    reads = {size: [(k, 10 * mean, 10 * p99) for k, mean, p99 in points] for size, points in READS.items()}
+    slow = replace(DRIVE, times=replace(DRIVE.times, reads=reads))
+    fast, slowed, paced, idle = (
+        closed_form(each, config, drive, 8).wa_app
+        for each, drive in ((load, DRIVE), (load, slow), (replace(load, rate_ops_s=20000.0), DRIVE),
+                            (replace(load, rate_ops_s=1.0), slow))
+    )  # fmt: skip
+    assert 2.0 < slowed < fast < paced < idle
+    rewritten = (idle - 2.0) * load.pair_bytes  # addresses and relocated values, of each put
+    assert rewritten > BLOB_AGE_CUTOFF * load.pair_bytes
 
 
 def test_a_single_level_reads_less_and_writes_more() -> None:

@@ -1,4 +1,4 @@
-"""scripts/lsm_check.py: which threads RocksDB gives a job, bytes of levels, and what counts as within the bounds."""
+"""scripts/lsm_check.py: what it asks of the simulator, bytes of levels, and what counts as within the bounds."""
 
 import runpy
 from pathlib import Path
@@ -6,6 +6,11 @@ from typing import Any
 
 import pytest
 
+from spillway.lsm import DEFAULT_COSTS
+from spillway.plan.arm import Arm
+from spillway.plan.document import load_plan
+
+PLANS = Path(__file__).parents[2] / "plans"
 CHECK = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "lsm_check.py"))
 
 
@@ -68,3 +73,43 @@ def test_arms_within_the_bounds_are_counted() -> None:
     ]
     stalls = [row(100, share, 5, {}) | {"stall_share": (0.0, share)} for share in (0.0, 0.009, 0.02)]
     assert CHECK["within"](stalls)[2].endswith("2 of 3")  # where nothing stalls, an absolute bound
+
+
+# ---------------------------------------------------------------- what is asked of the simulator
+
+
+def arm_of(plan: str, name: str) -> Arm:
+    return next(arm for arm in load_plan(PLANS / plan).arms if arm.name == name)
+
+
+def test_a_plan_with_separated_values_is_asked_as_it_runs() -> None:
+    asked = CHECK["request"](arm_of("lsm-check-blobs.toml", "older half, 4 threads, 4000 B"))
+    tree, load, host = asked["tree"], asked["load"], asked["host"]
+    assert tree["enable_blob_files"] is True and tree["enable_blob_garbage_collection"] is True
+    assert tree["blob_garbage_collection_age_cutoff"] == 0.5 and tree["blob_file_size"] == 8 * 2**20
+    assert tree["level_compaction_dynamic_level_bytes"] is True and tree["compaction_threads"] == 4
+    assert load["distribution"] == "uniform" and load["preload"] == "fillseq" and load["settle"] is False
+    assert (load["num"], load["operations"], load["value_bytes"]) == (30_000, 60_000, 4000)
+    assert host["put_ns"] == DEFAULT_COSTS.put_ns / 2  # a second of the drive takes two of the machine
+    assert host["log_dirty_bytes"] == DEFAULT_COSTS.log_dirty_bytes
+    assert "initial" not in asked  # the drive is empty
+
+
+def test_a_plan_that_loads_a_tree_is_asked_as_it_runs() -> None:
+    asked = CHECK["request"](arm_of("lsm-check.toml", "F = 4, 1 MiB, 4 threads, 400 B"), host__put_ns=9000.0)
+    assert asked["load"]["distribution"] == "filluniquerandom" and asked["load"]["settle"] is True
+    assert not {"preload", "operations"} & set(asked["load"])
+    assert "enable_blob_files" not in asked["tree"] and asked["tree"]["fanout"] == 4
+    assert asked["initial"] == {"kind": "steady", "fill": 0.3}
+    assert asked["host"]["put_ns"] == 9000
+
+
+def test_a_slowed_drive_is_compared_in_its_own_time() -> None:
+    found = {"throughput_ops_s": 100.0, "stalls": {"seconds": 4.0}, "duration_s": 8.0, "bill": None, "wa_app": 2.5}
+    result = {
+        "ops_s": 190.0, "user_bytes": 100, "host_bytes_written": 240, "nand_bytes_programmed": {"host": 240},
+        "stalls": {"stopped_s": {"l0": 1.0}}, "simulated_seconds": 2.0, "held_bytes": 1, "live_user_bytes": 1,
+        "levels": [],
+    }  # fmt: skip
+    row = CHECK["compare"](found, {}, result, ([], []), [1.0, 1.0], 2.0)
+    assert row["ops_s"] == (200.0, 190.0) and row["stall_share"] == (0.5, 0.5) and row["wa_app"] == (2.5, 2.4)

@@ -79,6 +79,7 @@ void read_blobs(Fields& fields, lsm::BlobOptions& blobs) {
   blobs.file_size = fields.number("blob_file_size", blobs.file_size, 65536, kMostBytes);
   blobs.garbage_collection = fields.flag("enable_blob_garbage_collection", false);
   blobs.age_cutoff = fields.number("blob_garbage_collection_age_cutoff", blobs.age_cutoff, 0, 1);
+  blobs.force_threshold = fields.number("blob_garbage_collection_force_threshold", blobs.force_threshold, 0, 1);
 }
 
 Status read_tree(const Json& json, lsm::TreeOptions& tree) {
