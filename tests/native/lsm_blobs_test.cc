@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "lsm/blobs.h"
+#include "lsm/drive_files.h"
 #include "lsm/grain.h"
 #include "lsm/merge.h"
+#include "lsm/picker.h"
 #include "lsm_simulations.h"
 #include "lsm_trees.h"
 
