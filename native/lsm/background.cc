@@ -106,6 +106,7 @@ void Background::start_flush(Nanos now) {
     source->entries = memtable.memtable.entries;
     puts += memtable.memtable.puts;
     sources.push_back(std::move(source));
+    if (memtable.memtable.in_order) sources.push_back(memtable.memtable.in_order);
     job.memtables.push_back(memtable.memtable);
   }
   MergeSpec spec;

@@ -27,6 +27,7 @@ struct Memtable {
   double puts = 0;
   double low = 0;
   double high = 1;
+  File in_order;  // beside `entries`, the last keys of a load in order; null: none
   fs::ExtentList log;
 };
 

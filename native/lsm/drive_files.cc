@@ -114,7 +114,7 @@ bool DriveFiles::write_before(const fs::ExtentList& place) {
 
 void DriveFiles::begin_time() {
   origin_ += run_dry(0);
-  drive_.reset_counters();
+  reset_counters();
 }
 
 std::optional<Nanos> DriveFiles::next_event() const {

@@ -47,6 +47,8 @@ class DriveFiles {
   bool write_before(const fs::ExtentList& place);
   // It is 0 again, the drive is idle, and nothing of what was done before is counted. REQUIRES: as above
   void begin_time();
+  // What the drive has done is not counted. What is in flight is, as far as it is not done.
+  void reset_counters() { drive_.reset_counters(); }
   // Makes what was written durable: an NVMe flush.
   void flush(Nanos now, Owner owner);
 

@@ -64,6 +64,7 @@ Spec coarser(const Spec& spec, std::uint32_t grain) {
         &coarse.sample_interval_s, &coarse.host.log_dirty_bytes}) {
     *size /= g;
   }
+  if (coarse.load.duration_s) *coarse.load.duration_s /= g;
   return coarse;
 }
 

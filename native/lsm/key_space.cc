@@ -7,6 +7,8 @@
 namespace spillway::lsm {
 namespace {
 
+constexpr double kFewKeys = 0.5;  // fewer without a rank are none
+
 // Sum of r^-theta for r in [first, last), by its integral beyond the first ranks (Euler-Maclaurin to the first term).
 double zeta_between(double first, double last, double theta) {
   constexpr double kExact = 64;
@@ -16,6 +18,25 @@ double zeta_between(double first, double last, double theta) {
   if (rank >= last) return sum;
   const auto integral = [theta](double x) { return theta == 1 ? std::log(x) : std::pow(x, 1 - theta) / (1 - theta); };
   return sum + integral(last - 0.5) - integral(rank - 0.5);
+}
+
+// Ranks of a power of two, and the share of the puts that they have.
+struct RankClass {
+  double ranks = 0;
+  double share = 0;
+};
+
+std::vector<RankClass> rank_classes(double ranks, double theta) {
+  std::vector<RankClass> classes;
+  double all = 0;
+  for (double first = 1; first <= ranks; first *= 2) {
+    const double last = std::min(first * 2, ranks + 1);
+    const double weight = zeta_between(first, last, theta);
+    classes.push_back({last - first, weight});
+    all += weight;
+  }
+  for (RankClass& one : classes) one.share /= all;
+  return classes;
 }
 
 }  // namespace
@@ -30,19 +51,37 @@ KeySpace::KeySpace(const LoadSpec& load, std::uint32_t grain)
     key_probability_ = {1 / load.keys};
     return;
   }
-  double weights = 0;
-  double first = 1;
   const double g = grain;
   const double keys = load.keys * g;
-  while (first <= keys) {
-    const double last = std::min(first * 2, keys + 1);
-    const double weight = zeta_between(first, last, load.zipfian_constant);
-    class_keys_.push_back((last - first) / g);
-    key_probability_.push_back(weight * g / (last - first));
-    weights += weight;
-    first *= 2;
+  if (load.zipfian_ranks > 0) {
+    scatter(load.zipfian_ranks, keys, load.zipfian_constant);
+  } else {
+    for (const RankClass& one : rank_classes(keys, load.zipfian_constant)) {
+      class_keys_.push_back(one.ranks);
+      key_probability_.push_back(one.share / one.ranks);
+    }
   }
-  for (double& probability : key_probability_) probability /= weights;
+  for (double& count : class_keys_) count /= g;
+  for (double& probability : key_probability_) probability *= g;
+}
+
+void KeySpace::scatter(double ranks, double keys, double theta) {
+  double later = 1;       // share of the puts that later classes have
+  double untaken = keys;  // that have no rank yet
+  for (const RankClass& one : rank_classes(ranks, theta)) {
+    later = std::max(0.0, later - one.share);
+    const double taken = untaken * -std::expm1(-one.ranks / keys);
+    class_keys_.push_back(taken);
+    key_probability_.push_back(one.share * untaken / keys / taken + later / keys);
+    untaken -= taken;
+    if (untaken < kFewKeys) break;
+  }
+  if (untaken < kFewKeys) {
+    class_keys_.back() += untaken;
+  } else {  // that are never put
+    class_keys_.push_back(untaken);
+    key_probability_.push_back(0);
+  }
 }
 
 Entries KeySpace::distinct(double puts) const {
@@ -51,6 +90,12 @@ Entries KeySpace::distinct(double puts) const {
   for (std::size_t c = 0; c < entries.size(); ++c) {
     entries[c] = class_keys_[c] * -std::expm1(-puts * key_probability_[c]);
   }
+  return entries;
+}
+
+Entries KeySpace::all(double span) const {
+  Entries entries;
+  for (const double keys : class_keys_) entries.push_back(keys * span);
   return entries;
 }
 

@@ -18,7 +18,7 @@ std::size_t settled_level(const Tree& tree, double bytes) {
 Files settled_files(const KeySpace& keys, double entry_bytes, double target_file_bytes, ssd::Random& random) {
   assert(keys.overwrites());
   auto all = std::make_shared<SortedFile>();
-  for (std::size_t c = 0; c < keys.classes(); ++c) all->entries.push_back(keys.class_keys(c));
+  all->entries = keys.all(1);
   MergeSpec spec;
   spec.inputs = {std::move(all)};
   spec.target_file_bytes = target_file_bytes;

@@ -1,5 +1,5 @@
 // A tree that holds every key before a load begins: loaded in the order of the keys and compacted, so that all of it
-// lies in one level.
+// lies in one level. (Preload::unsettled is the load itself, put after put: lsm/writer.h.)
 #pragma once
 
 #include <cstddef>

@@ -64,7 +64,7 @@ class Simulation {
 
  private:
   Status preload() {
-    if (spec_.load.preload == Preload::none) return {};
+    if (spec_.load.preload != Preload::in_order) return {};
     const Files sorted = background_.preload();
     for (const Blob& blob : background_.blob_files()) {
       if (!place_before(blob->place, blob->bytes)) return drive_full(files_);
@@ -86,8 +86,12 @@ class Simulation {
 
   Status load() {
     if (!figures_.complete) return {};
-    writer_.start(0);
-    if (spec_.sample_interval_s > 0) agenda_.add(sample_ns(), Agenda::What::sample, 0);
+    is_before_ = spec_.load.preload == Preload::unsettled;
+    if (is_before_) {
+      writer_.start(0, true);
+    } else {
+      begin_load();
+    }
     while (!over()) {
       const auto event = files_.next_event();
       const auto computed = processor_.next_done();
@@ -103,23 +107,48 @@ class Simulation {
       if (background_.drive_is_full() || writer_.drive_is_full()) return drive_full(files_);
       if (now_ >= next_progress_) {
         next_progress_ = now_ + kProgressEvery;
-        if (watch_.progress && !watch_.progress(writer_.operations())) {
+        if (watch_.progress && !watch_.progress(is_before_ ? 0 : writer_.operations())) {
           figures_.complete = false;
           break;
         }
       }
     }
-    if (figures_.load_seconds == 0) figures_.load_seconds = seconds(now_);
+    if (figures_.load_seconds == 0) figures_.load_seconds = load_seconds();
     now_ = files_.run_dry(now_);
     return {};
+  }
+
+  // What a load before has done is counted no further; its jobs go on.
+  void begin_load() {
+    const bool was_before = is_before_;
+    if (was_before) {
+      Figures fresh;
+      fresh.complete = figures_.complete;
+      fresh.levels.resize(figures_.levels.size());
+      fresh.compactions_from.resize(figures_.compactions_from.size());
+      for (std::size_t level = 0; level < fresh.levels.size(); ++level) {
+        fresh.preloaded_bytes += background_.tree().bytes(level);
+      }
+      figures_ = std::move(fresh);
+      files_.reset_counters();
+      is_before_ = false;
+    }
+    began_ = stall_since_ = now_;
+    writer_.start(now_, false);
+    if (was_before) writer_.set_stall(now_, stalls_.state());
+    if (spec_.sample_interval_s > 0) agenda_.add(now_ + sample_ns(), Agenda::What::sample, 0);
   }
 
   // The load has ended, and, if it settles, nothing is left to flush, to bring back or to compact.
   bool over() {
     if (!writer_.done()) return false;
+    if (is_before_) {
+      begin_load();
+      return false;
+    }
     if (figures_.load_seconds == 0) {
       count_stall();
-      figures_.load_seconds = seconds(now_);
+      figures_.load_seconds = load_seconds();
       if (!spec_.load.settle) return true;
       writer_.close();
       changed();
@@ -128,7 +157,7 @@ class Simulation {
     writer_.roll_back(now_, stalls_.state(), true);
     background_.schedule(now_, stalls_.state().speed_up);
     if (!background_.idle() || writer_.has_spilled()) return false;
-    figures_.settle_seconds = seconds(now_) - figures_.load_seconds;
+    figures_.settle_seconds = load_seconds() - figures_.load_seconds;
     return true;
   }
 
@@ -212,7 +241,7 @@ class Simulation {
   void sample() {
     const StallState& state = stalls_.state();
     Sample sample;
-    sample.seconds = seconds(now_);
+    sample.seconds = load_seconds();
     sample.operations = writer_.operations();
     const Tree& tree = background_.tree();
     sample.l0_files = tree.level(0).size();
@@ -261,7 +290,7 @@ class Simulation {
   }
 
   void finish() {
-    figures_.operations = writer_.operations();
+    figures_.operations = is_before_ ? 0 : writer_.operations();
     const double pair = spec_.load.key_bytes + spec_.load.value_bytes;
     figures_.user_bytes = figures_.operations * pair;
     const bool all = spec_.load.preload != Preload::none;
@@ -280,6 +309,7 @@ class Simulation {
   }
 
   static double seconds(Nanos ns) { return static_cast<double>(ns) / 1e9; }
+  double load_seconds() const { return seconds(now_ - began_); }
   Nanos sample_ns() const { return static_cast<Nanos>(spec_.sample_interval_s * 1e9); }
 
   const Spec spec_;
@@ -295,7 +325,9 @@ class Simulation {
   Background background_;
   Writer writer_;
   std::vector<Owner> ready_;
+  bool is_before_ = false;  // every key is put in order, before the load
   Nanos now_ = 0;
+  Nanos began_ = 0;  // the load
   Nanos stall_since_ = 0;
   Nanos next_progress_ = 0;
 };

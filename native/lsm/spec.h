@@ -101,18 +101,21 @@ enum class KeyOrder : std::uint8_t { unique_random, sequential, uniform, zipfian
 // What the tree holds before the load begins, of which nothing is counted.
 enum class Preload : std::uint8_t {
   none,
-  in_order  // every key, loaded in order and compacted into one level (lsm/preload.h)
+  in_order,  // every key, loaded in order and compacted into one level (lsm/preload.h)
+  unsettled  // every key, put after put in order: memtables, L0 and compactions are as the last of them leaves them
 };
 
 struct LoadSpec {
   double key_bytes = 16;
   double value_bytes = 100;
   double keys = 1e6;        // of the key space; a sequential or unique load ends with them
-  double operations = 1e6;  // puts
+  double operations = 1e6;  // puts, at most
   KeyOrder order = KeyOrder::unique_random;
   Preload preload = Preload::none;  // REQUIRES: none of a load that writes each key once
   double zipfian_constant = 0.99;
+  double zipfian_ranks = 0;          // that a hash puts on the keys (lsm/key_space.h); 0: each key has a rank
   std::optional<double> rate_ops_s;  // an open loop; none: as fast as the store takes them
+  std::optional<double> duration_s;  // after which the load ends, however many puts were done
   bool settle = true;                // go on until nothing is left to compact
 };
 

@@ -8,6 +8,7 @@
 namespace spillway::lsm {
 namespace {
 
+constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
 constexpr double kAlmost = 1e-6;          // puts: what rounding may leave
 constexpr double kMemtableAlmost = 1e-3;  // share of a memtable, and at most a put, that it may miss when it is full
 constexpr double kGenerations = 8;        // of the spill store, if nothing else is asked for
@@ -48,8 +49,17 @@ Writer::Writer(const Spec& spec, const KeySpace& keys, DriveFiles& files, Agenda
   spill_log_.free = {kSpillOwner};
 }
 
-void Writer::start(Nanos now) {
-  since_ = now;
+void Writer::start(Nanos now, bool before) {
+  before_ = before;
+  since_ = began_ = now;
+  ends_ = kNever;
+  if (!before && spec_.load.duration_s) {
+    ends_ = now + std::max<Nanos>(1, static_cast<Nanos>(std::llround(*spec_.load.duration_s * 1e9)));
+  }
+  operations_ = 0;
+  most_operations_ = before ? spec_.load.keys : spec_.load.operations;
+  rate_ops_s_ = before ? std::nullopt : spec_.load.rate_ops_s;
+  finished_ = false;
   plan(now);
 }
 
@@ -77,16 +87,16 @@ double Writer::rate() const {
     const double user_bytes = spec_.load.key_bytes + spec_.load.value_bytes;
     if (stall_.delayed) rate = std::min(rate, stall_.rate_bytes_s / 1e9 / user_bytes);
   }
-  if (spec_.load.rate_ops_s) {
+  if (rate_ops_s_) {
     // Behind its schedule, the load goes as fast as it can.
-    const double wanted = *spec_.load.rate_ops_s / 1e9 * static_cast<double>(since_);
-    if (operations_ >= wanted - 1) rate = std::min(rate, *spec_.load.rate_ops_s / 1e9);
+    const double wanted = *rate_ops_s_ / 1e9 * elapsed_ns(since_);
+    if (operations_ >= wanted - 1) rate = std::min(rate, *rate_ops_s_ / 1e9);
   }
   return rate;
 }
 
 void Writer::advance(Nanos now) {
-  const double puts = std::min(rate_ * static_cast<double>(now - since_), spec_.load.operations - operations_);
+  const double puts = std::min(rate_ * static_cast<double>(now - since_), most_operations_ - operations_);
   since_ = now;
   operations_ += puts;
   if (diverting_) {
@@ -95,6 +105,7 @@ void Writer::advance(Nanos now) {
     figures_.spilled_operations += puts;
   } else {
     puts_ += puts;
+    if (in_order()) ordered_puts_ += puts;
     if (spec_.tree.wal) log_.pending_bytes += puts * entry_.log;
   }
 }
@@ -110,8 +121,15 @@ void Writer::plan(Nanos now) {
   seen_changes_ = processor_.changes();
   count_wait(now);
   ++plan_;
-  if (rate_ <= 0) return;
-  double puts = spec_.load.operations - operations_;
+  const Nanos next = next_deed(now);
+  if (next != kNever) agenda_.add(next, Agenda::What::writer, plan_);
+}
+
+// When something has to be done at the latest.
+Nanos Writer::next_deed(Nanos now) const {
+  if (finished_) return kNever;
+  if (rate_ <= 0) return ends_;
+  double puts = most_operations_ - operations_;
   if (diverting_) {
     puts = std::min(puts, until_log_acts(spill_log_) / entry_.log);
     const double until_generation_ends = generation_bytes_ / entry_.log - open_.puts;
@@ -121,12 +139,12 @@ void Writer::plan(Nanos now) {
     if (spec_.tree.wal) puts = std::min(puts, until_log_acts(log_) / entry_.log);
   }
   double ns = std::max(0.0, puts) / rate_;
-  if (spec_.load.rate_ops_s) {
-    const double per_ns = *spec_.load.rate_ops_s / 1e9;
-    const double behind = per_ns * static_cast<double>(now) - operations_;
+  if (rate_ops_s_) {
+    const double per_ns = *rate_ops_s_ / 1e9;
+    const double behind = per_ns * elapsed_ns(now) - operations_;
     if (behind > 1 && rate_ > per_ns) ns = std::min(ns, behind / (rate_ - per_ns));
   }
-  agenda_.add(now + std::max<Nanos>(1, static_cast<Nanos>(std::ceil(ns))), Agenda::What::writer, plan_);
+  return std::min(std::max(now, ends_), now + std::max<Nanos>(1, static_cast<Nanos>(std::ceil(ns))));
 }
 
 void Writer::count_wait(Nanos now) {
@@ -137,9 +155,9 @@ void Writer::count_wait(Nanos now) {
   if (waits_since_)
     figures_.worst_wait_s = std::max(figures_.worst_wait_s, static_cast<double>(now - *waits_since_) / 1e9);
   waits_since_.reset();
-  if (!spec_.load.rate_ops_s) return;
-  const double behind = *spec_.load.rate_ops_s / 1e9 * static_cast<double>(now) - operations_;
-  figures_.worst_wait_s = std::max(figures_.worst_wait_s, behind / *spec_.load.rate_ops_s);
+  if (!rate_ops_s_) return;
+  const double behind = *rate_ops_s_ / 1e9 * elapsed_ns(now) - operations_;
+  figures_.worst_wait_s = std::max(figures_.worst_wait_s, behind / *rate_ops_s_);
 }
 
 void Writer::set_stall(Nanos now, const StallState& stall) {
@@ -203,16 +221,28 @@ bool Writer::end_memtable() {
   if (puts_ <= 0) return false;
   Memtable memtable;
   memtable.puts = puts_;
-  memtable.entries = keys_.distinct(puts_);
-  if (keys_.sequential()) {
-    memtable.low = sequential_end_;
-    memtable.high = sequential_end_ = std::min(1.0, operations_ / spec_.load.keys);
-  }
+  memtable.entries = keys_.distinct(puts_ - ordered_puts_);
+  if (ordered_puts_ > kAlmost) take_in_order(memtable);
   // What is left of the log is written back later, as a part of the next one.
   memtable.log = std::exchange(log_place_, {});
   background_.add_immutable(std::move(memtable));
-  puts_ = 0;
+  puts_ = ordered_puts_ = 0;
   return true;
+}
+
+// The keys that follow those of the memtable before.
+void Writer::take_in_order(Memtable& memtable) {
+  auto keys = std::make_shared<SortedFile>();
+  keys->low = sequential_end_;
+  keys->high = sequential_end_ = in_order() ? std::min(1.0, operations_ / spec_.load.keys) : 1.0;
+  keys->entries = keys_.all(ordered_puts_ / spec_.load.keys);
+  if (!in_order()) {  // the load has gone on with the memtable
+    memtable.in_order = std::move(keys);
+    return;
+  }
+  memtable.low = keys->low;
+  memtable.high = keys->high;
+  memtable.entries = std::move(keys->entries);
 }
 
 bool Writer::timer(Nanos now, std::uint64_t id) {
@@ -221,7 +251,7 @@ bool Writer::timer(Nanos now, std::uint64_t id) {
   bool changed = false;
   drive_is_full_ = drive_is_full_ || !write_logs(now);
   if (puts_ >= memtable_puts_ - std::min(1.0, kMemtableAlmost * memtable_puts_)) changed = end_memtable();
-  if (operations_ >= spec_.load.operations - kAlmost) {
+  if (operations_ >= most_operations_ - kAlmost || now >= ends_) {
     finished_ = true;
     changed = true;
   }
@@ -257,7 +287,5 @@ void Writer::roll_back(Nanos now, const StallState& stall, bool all) {
   generations_.pop_front();
   background_.roll_back(now, std::move(oldest.place), oldest.puts);
 }
-
-void Writer::close() { end_memtable(); }
 
 }  // namespace spillway::lsm

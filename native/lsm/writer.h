@@ -1,4 +1,5 @@
-// The writer: a flow of puts into memtables and their logs, or, in a stall, into the spill store's log.
+// The writer: a flow of puts into memtables and their logs, or, in a stall, into the spill store's log. Of a tree that
+// is loaded before (Preload::unsettled) it first puts every key in order; the memtable goes on in the load.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,8 @@ class Writer {
   Writer(const Spec& spec, const KeySpace& keys, DriveFiles& files, Agenda& agenda, Processor& processor,
          Background& background, Figures& figures);
 
-  void start(Nanos now);
+  // Begins a load; `before`: the one that puts every key in order. REQUIRES: done(), or nothing was begun
+  void start(Nanos now, bool before);
   // The stall conditions may have changed.
   void set_stall(Nanos now, const StallState& stall);
   // An agenda item with this id. True if a memtable became full, or the last put was done.
@@ -47,7 +49,7 @@ class Writer {
   bool has_spilled() const { return !generations_.empty() || open_.puts > 0; }
   bool drive_is_full() const { return drive_is_full_; }
   // Flushes the active memtable: the load has ended.
-  void close();
+  void close() { end_memtable(); }
 
  private:
   struct Generation {
@@ -66,6 +68,9 @@ class Writer {
 
   void advance(Nanos now);
   void plan(Nanos now);
+  bool in_order() const { return before_ || keys_.sequential(); }
+  Nanos next_deed(Nanos now) const;
+  double elapsed_ns(Nanos now) const { return static_cast<double>(now - began_); }
   double rate() const;  // puts per nanosecond
   bool diverts() const;
   double spilled_bytes() const;
@@ -78,6 +83,7 @@ class Writer {
   bool end_full_generation(Nanos now);
   bool end_generation(Nanos now);
   bool end_memtable();
+  void take_in_order(Memtable& memtable);
   void count_wait(Nanos now);
 
   const Spec& spec_;
@@ -90,8 +96,14 @@ class Writer {
   const EntryBytes entry_;
   const double memtable_puts_;  // of a full one
   StallState stall_;
+  bool before_ = false;  // the load that puts every key in order
+  Nanos began_ = 0;
+  Nanos ends_ = 0;
+  double most_operations_ = 0;
+  std::optional<double> rate_ops_s_;
   double operations_ = 0;
   double puts_ = 0;            // in the active memtable
+  double ordered_puts_ = 0;    // those of them that were in order
   double sequential_end_ = 0;  // where the next memtable of a sequential load begins
   fs::ExtentList log_place_;
   Log log_;

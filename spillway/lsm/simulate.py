@@ -35,7 +35,7 @@ SECTIONS = {
     ),
     "load": (
         *("key_bytes", "value_bytes", "num", "operations", "distribution", "preload", "zipfian_constant"),
-        *("rate_ops_s", "settle"),
+        *("zipfian_ranks", "duration_s", "rate_ops_s", "settle"),
     ),
 }
 SIZES = (

@@ -47,16 +47,32 @@ TEST(LsmGrain, KeepsTheDistinctKeysOfAZipfianLoad) {
   LoadSpec load;
   load.order = KeyOrder::zipfian;
   load.keys = 1e8;
-  const KeySpace fine(load);
-  for (const std::uint32_t grain : {8U, 64U, 1024U}) {
-    LoadSpec coarse = load;
-    coarse.keys /= grain;
-    const KeySpace keys(coarse, grain);
-    for (const double puts : {1e5, 6e5, 1e8}) {
-      const double expected = total(fine.distinct(puts)) / grain;
-      EXPECT_NEAR(total(keys.distinct(puts / grain)), expected, 1e-9 * expected) << grain << ' ' << puts;
+  for (const double ranks : {0.0, 1e10}) {
+    load.zipfian_ranks = ranks;
+    const KeySpace fine(load);
+    for (const std::uint32_t grain : {8U, 64U, 1024U}) {
+      LoadSpec coarse = load;
+      coarse.keys /= grain;
+      const KeySpace keys(coarse, grain);
+      for (const double puts : {1e5, 6e5, 1e8}) {
+        const double expected = total(fine.distinct(puts)) / grain;
+        EXPECT_NEAR(total(keys.distinct(puts / grain)), expected, 1e-9 * expected) << grain << ' ' << puts;
+      }
     }
   }
+}
+
+// A duration is divided as all times are: rates stay.
+TEST(LsmGrain, DividesTheDuration) {
+  Spec spec = small_spec();
+  spec.load.operations = 1e9;
+  spec.load.duration_s = 4;
+  spec.load.rate_ops_s = 20'000;
+  spec.load.settle = false;
+  spec.tree.write_buffer_size = spec.tree.target_file_size_base = 4 << 20;
+  const Figures coarse = finer(run(coarser(spec, 4), coarser(small_drive(), 4)), 4);
+  EXPECT_NEAR(coarse.load_seconds, 4, 0.01);
+  EXPECT_NEAR(coarse.operations, 80'000, 800);
 }
 
 TEST(LsmGrain, KeepsTheShapeUnderAZipfianLoad) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -168,6 +169,109 @@ TEST(LsmPreload, QueriesReadOneBlockOfASettledTree) {
   const Figures figures = run(spec);
   ASSERT_EQ(figures.queries.size(), 1U);
   EXPECT_NEAR(figures.queries[0].block_reads / 2000, 1, 0.02);
+}
+
+Spec unsettled_spec(double puts) {
+  Spec spec = preloaded_spec(puts);
+  spec.load.preload = Preload::unsettled;
+  return spec;
+}
+
+// The load itself is simulated: static targets have full levels above the last one, dynamic ones have not, and each key
+// is there once. Nothing of it is counted, and nothing of it is compacted but moved.
+TEST(LsmPreload, AnUnsettledTreeIsAsTheLoadLeavesIt) {
+  for (const Shaped& shape : kShapes) {
+    SCOPED_TRACE(shape.name);
+    Spec spec = unsettled_spec(1);
+    shape.change(spec.tree);
+    const Figures figures = run(spec);
+    const double in_memory = memtable_puts(spec) * 2 * entry_bytes(spec).file;  // at most, at this rate
+    EXPECT_NEAR(bytes_in_levels(figures), all_bytes(spec), in_memory + 0.01 * all_bytes(spec));
+    EXPECT_NEAR(figures.live_user_bytes, spec.load.keys * 1016, 1);
+    EXPECT_LE(figures.operations, 1 + 1e-6);
+    EXPECT_LE(figures.load_seconds, 0.001);
+    EXPECT_LE(figures.flushes + figures.compactions + figures.trivial_moves, 2U);
+    double fullest = 0;
+    for (const LevelFigures& level : figures.levels) fullest = std::max(fullest, level.bytes);
+    const bool is_static = spec.tree.shape == Shape::leveled && shape.level == 3;
+    if (is_static) {
+      EXPECT_NEAR(figures.levels[2].bytes, 10 * spec.tree.max_bytes_for_level_base, 4e6);
+      EXPECT_NEAR(figures.levels[3].bytes, all_bytes(spec) - figures.levels[2].bytes, 0.1 * all_bytes(spec));
+    }
+    EXPECT_EQ(fullest < 0.8 * all_bytes(spec), is_static || spec.tree.shape == Shape::universal);
+  }
+}
+
+// As a program finds it that loads in order and goes on: the same puts, one after another, in one simulation.
+TEST(LsmPreload, AnUnsettledTreeIsWhatALoadInOrderLeaves) {
+  Spec loaded = preloaded_spec(100'000);
+  loaded.load.preload = Preload::none;
+  loaded.load.order = KeyOrder::sequential;
+  const Figures one = run(loaded);
+  const Figures other = run(unsettled_spec(1));
+  for (std::size_t l = 0; l < one.levels.size(); ++l) EXPECT_NEAR(other.levels[l].bytes, one.levels[l].bytes, 3e6) << l;
+}
+
+// The memtable that the load leaves goes on, and holds both: the keys in order, and those that are put then. So a flush
+// comes after fewer puts than fill a memtable, and no key is lost.
+TEST(LsmPreload, TheMemtableOfALoadInOrderGoesOn) {
+  Spec spec = unsettled_spec(100);
+  spec.load.keys = 100'000 + 0.9 * memtable_puts(spec) - std::fmod(100'000, memtable_puts(spec));
+  spec.load.operations = 0.2 * memtable_puts(spec);
+  spec.load.settle = true;
+  const Figures figures = run(spec);
+  EXPECT_GE(figures.flushes, 2U);
+  EXPECT_GE(bytes_in_levels(figures), 0.999 * all_bytes(spec));
+  EXPECT_LE(bytes_in_levels(figures), all_bytes(spec) + 1.01 * spec.load.operations * entry_bytes(spec).file);
+}
+
+// Compactions of the load go on in the time that is counted, and its rate is not that of the load.
+TEST(LsmPreload, TimeAndRateBeginWithTheLoad) {
+  Spec spec = unsettled_spec(1e6);
+  spec.load.rate_ops_s = 5'000;
+  spec.load.duration_s = 2;
+  spec.sample_interval_s = 0.5;
+  device::DriveModel model(small_drive(), spec.seed);
+  Watch watch;
+  std::vector<Sample> samples;
+  watch.sample = [&](const Sample& sample) { samples.push_back(sample); };
+  auto figures = simulate(spec, model, nullptr, watch);
+  ASSERT_TRUE(figures);
+  EXPECT_NEAR(figures->load_seconds, 2, 1e-6);
+  EXPECT_NEAR(figures->operations, 10'000, 100);
+  EXPECT_LE(figures->worst_wait_s, 0.1);
+  ASSERT_GE(samples.size(), 3U);
+  EXPECT_NEAR(samples[0].seconds, 0.5, 1e-6);
+  for (const Sample& sample : samples) EXPECT_LE(sample.operations, 5'000 * sample.seconds + 1);
+  EXPECT_NEAR(static_cast<double>(samples[0].host_bytes_written), 2'500 * 1016, 4e6);
+}
+
+// A duration ends a load in time also where writers are stopped, and leaves it alone where its puts are done before.
+TEST(LsmPreload, ADurationEndsALoad) {
+  Spec spec = preloaded_spec(1e9);
+  spec.load.duration_s = 1.5;
+  spec.tree.level0_stop_writes_trigger = spec.tree.level0_slowdown_writes_trigger = 4;
+  const Figures stopped = run(spec);
+  EXPECT_NEAR(stopped.load_seconds, 1.5, 1e-6);
+  EXPECT_GT(stopped.stopped_s[static_cast<std::size_t>(StallCause::l0)], 0.1);
+  spec.load.operations = 1'000;
+  const Figures done = run(spec);
+  EXPECT_LT(done.load_seconds, 0.5);
+  EXPECT_NEAR(done.operations, 1'000, 1e-3);
+}
+
+TEST(LsmPreload, AnUnsettledLoadIsEndedEarlyByTheWatch) {
+  const Spec spec = unsettled_spec(1'000);
+  device::DriveModel model(small_drive(), spec.seed);
+  Watch watch;
+  watch.progress = [](double operations) {
+    EXPECT_EQ(operations, 0);
+    return false;
+  };
+  auto figures = simulate(spec, model, nullptr, watch);
+  ASSERT_TRUE(figures);
+  EXPECT_FALSE(figures->complete);
+  EXPECT_EQ(figures->operations, 0);
 }
 
 // Sizes by the grain, times too: a coarse simulation of a preloaded tree says what the fine one does.

@@ -54,6 +54,66 @@ TEST(LsmKeySpace, ZipfianClassesHoldWhatDrawsHold) {
   }
 }
 
+// Draws ranks of Zipf's law one by one: exactly the first of them, the others by the law's integral.
+class Ranks {
+ public:
+  Ranks(double ranks, double theta) : last_(std::pow(ranks + 0.5, 1 - theta)), theta_(theta) {
+    for (int rank = 1; rank <= kFirst; ++rank) until_.push_back(sum_ += std::pow(rank, -theta));
+    beyond_ = (last_ - first_beyond()) / (1 - theta);
+  }
+  std::uint64_t draw(ssd::Random& random) const {
+    const double at = random.uniform() * (sum_ + beyond_);
+    if (at < sum_) {
+      return 1 + static_cast<std::uint64_t>(std::upper_bound(until_.begin(), until_.end(), at) - until_.begin());
+    }
+    const double power = first_beyond() + (at - sum_) * (1 - theta_);
+    return static_cast<std::uint64_t>(std::llround(std::pow(power, 1 / (1 - theta_))));
+  }
+
+ private:
+  static constexpr int kFirst = 10'000;
+  double first_beyond() const { return std::pow(kFirst + 0.5, 1 - theta_); }
+
+  double last_;
+  double theta_;
+  double sum_ = 0;
+  double beyond_ = 0;
+  std::vector<double> until_;
+};
+
+// Against draws of 10^10 ranks that a hash puts on the keys, one by one: how many keys so many puts write, and how many
+// of them the popular ones are.
+TEST(LsmKeySpace, RanksBeyondTheKeysFallOnAllOfThem) {
+  const std::size_t keys = 20'000;
+  for (const double theta : {0.6, 0.99}) {
+    for (const double ranks : {20'000.0, 100'000.0, 1e10}) {
+      LoadSpec load = load_of(KeyOrder::zipfian, static_cast<double>(keys));
+      load.zipfian_constant = theta;
+      load.zipfian_ranks = ranks;
+      const KeySpace space(load);
+      const Ranks drawn(ranks, theta);
+      ssd::Random random(7);
+      for (const int puts : {300, 5'000, 50'000, 400'000}) {
+        std::vector<bool> seen(keys);
+        for (int i = 0; i < puts; ++i) seen[ssd::mix(drawn.draw(random)) % keys] = true;
+        const auto distinct = static_cast<double>(std::count(seen.begin(), seen.end(), true));
+        EXPECT_NEAR(total(space.distinct(puts)), distinct, 0.04 * distinct) << theta << ' ' << ranks << ' ' << puts;
+      }
+      EXPECT_NEAR(total(space.all(1)), static_cast<double>(keys), 1e-6);
+      EXPECT_NEAR(total(space.distinct(1e-6)), 1e-6, 1e-9) << "all puts are of some key";
+    }
+  }
+}
+
+// What docs/LSM.md says of both.
+TEST(LsmKeySpace, YcsbsRanksWriteMoreKeysThanAsManyRanksAsKeys) {
+  LoadSpec load = load_of(KeyOrder::zipfian, 124'000);
+  const double few = total(KeySpace(load).distinct(124'000));
+  load.zipfian_ranks = 1e10;
+  EXPECT_NEAR(few, 31'100, 300);
+  EXPECT_NEAR(total(KeySpace(load).distinct(124'000)), 60'000, 600);
+}
+
 TEST(LsmMerge, KeepsEveryEntryOfKeysThatAreWrittenOnce) {
   const KeySpace keys(load_of(KeyOrder::unique_random, 10'000));
   ssd::Random random(1);

@@ -49,6 +49,9 @@ TEST(LsmSimulate, RefusesWhatMakesNoSense) {
                                          {"/load/distribution", "x", "distribution"},
                                          {"/load/value_bytes", -1, "value_bytes"},
                                          {"/load/rate_ops_s", 0, "rate_ops_s"},
+                                         {"/load/duration_s", 0, "duration_s"},
+                                         {"/load/preload", "fillrandom", "preload"},
+                                         {"/load/zipfian_ranks", 29'999, "zipfian_ranks is below load.num"},
                                          {"/queries/0/workload", "x", "queries[0].workload"},
                                          {"/queries/0/threads", 0, "threads"},
                                          {"/initial/fill", 1, "initial.fill is 1"},
@@ -101,6 +104,29 @@ TEST(LsmSimulate, ASingleLevelKeepsItsTrigger) {
   const int of_none = compactions(nullptr);
   EXPECT_EQ(of_none, compactions(1));
   EXPECT_LT(compactions(4), of_none);
+}
+
+// A key of the request that nothing reads would be refused, and one that is read in vain changes nothing.
+TEST(LsmSimulate, ReadsHowLongALoadIsAndWhatWasThere) {
+  Json request = example();
+  request["load"]["distribution"] = "zipfian";
+  request["load"]["settle"] = false;
+  request["load"]["operations"] = 10'000'000;
+  request["load"]["duration_s"] = 0.05;
+  request["load"]["preload"] = "fillseq-unsettled";
+  const auto figures = [&] {
+    const Outcome outcome = perform_lsm(request);
+    EXPECT_TRUE(outcome.status) << outcome.status.message();
+    return outcome.last();
+  };
+  const Json few = figures();
+  EXPECT_NEAR(few["simulated_seconds"].get<double>(), 0.05, 1e-6);
+  EXPECT_GT(few["preloaded_bytes"].get<double>(), 30'000.0 * 1000 * 0.5);
+  request["load"]["zipfian_ranks"] = 10'000'000'000;
+  EXPECT_GT(figures()["flush_bytes"].get<double>(), 1.1 * few["flush_bytes"].get<double>());
+  request["load"]["distribution"] = "filluniquerandom";
+  request["load"]["operations"] = 10'000;
+  EXPECT_NE(perform_lsm(request).status.message().find("keys that are not there"), std::string::npos);
 }
 
 TEST(LsmSimulate, EndsEarlyWithWhatWasDone) {

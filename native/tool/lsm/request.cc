@@ -157,9 +157,11 @@ Status read_lsm_load(const Json& json, lsm::LoadSpec& load) {
                                   lsm::KeyOrder::zipfian};
   load.order = kOrders[choice(fields, "load", "distribution", {"filluniquerandom", "fillseq", "uniform", "zipfian"}, 0,
                               problem)];
-  constexpr std::array kPreloads = {lsm::Preload::none, lsm::Preload::in_order};
-  load.preload = kPreloads[choice(fields, "load", "preload", {"none", "fillseq"}, 0, problem)];
+  constexpr std::array kPreloads = {lsm::Preload::none, lsm::Preload::in_order, lsm::Preload::unsettled};
+  load.preload = kPreloads[choice(fields, "load", "preload", {"none", "fillseq", "fillseq-unsettled"}, 0, problem)];
   load.zipfian_constant = fields.number("zipfian_constant", 0.99, 0.01, 10);
+  load.zipfian_ranks = static_cast<double>(fields.whole("zipfian_ranks", 0, 0, static_cast<std::uint64_t>(kMostCount)));
+  load.duration_s = fields.optional_number("duration_s", kLeastIntervalS, 1e12);
   load.rate_ops_s = fields.optional_number("rate_ops_s", 1e-3, 1e12);
   load.settle = fields.flag("settle", true);
   if (Status status = fields.finish(); !status) return status;
@@ -170,6 +172,11 @@ Status read_lsm_load(const Json& json, lsm::LoadSpec& load) {
     return Status::bad_input(
         "load.preload puts every key into the tree, and this distribution writes keys that are not there; take uniform "
         "or zipfian");
+  }
+  if (load.zipfian_ranks > 0 && load.zipfian_ranks < load.keys) {
+    return Status::bad_input(
+        "load.zipfian_ranks is below load.num: each key needs a rank; raise it, or take 0 for as many as there are "
+        "keys");
   }
   if (once && load.operations > load.keys) {
     return Status::bad_input(
