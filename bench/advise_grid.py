@@ -41,7 +41,7 @@ from spillway.advise.configuration import (
 from spillway.advise.drive import Drive, of_preset
 from spillway.advise.predict import Figure, Prediction
 from spillway.advise.rank import sort_key
-from spillway.advise.simulated import in_parallel, simulator
+from spillway.advise.simulated import Span, in_parallel, simulator
 from spillway.advise.space import with_cache
 from spillway.advise.verify import Scaled, plan_text
 from spillway.advise.workload import Limits, Workload
@@ -129,7 +129,8 @@ def small(drive: Drive, load: Workload) -> Scaled:
     """The drive at the grid's capacity."""
     request = drive.request | {"set": drive.request["set"] | {"capacity.capacity_bytes": str(CAPACITY)}}
     own = replace(drive, capacity_bytes=CAPACITY, least_capacity_bytes=CAPACITY, request=request)
-    return Scaled(load, own, drive.capacity_bytes / CAPACITY, round(CORES * TIME_SCALE))
+    span = Span(WARM_S / TIME_SCALE, MEASURED_S / TIME_SCALE)
+    return Scaled(load, own, drive.capacity_bytes / CAPACITY, round(CORES * TIME_SCALE), span=span)
 
 
 def measured(case: Case, scaled: Scaled) -> Document:

@@ -2,9 +2,12 @@
 
 Writers that wait let files gather in L0, so that a compaction takes many and writes less for each: `wa_app` of puts
 alone is not that of a mix. So a configuration is simulated twice: as fast as puts are taken, which says what the drive
-can take, then at the rate that the mix gets by with, which says what is written and how long writers wait.
+can take, then at the rate that the mix gets by with, which says what is written and how long writers wait. A mix is
+faster on the tree of its own rate, which has fewer files in L0, than on that of puts alone: it is simulated at its new
+rate until that is the rate that it was simulated at.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,9 +15,11 @@ from spillway.advise.configuration import Configuration
 from spillway.advise.predict import Prediction, predict
 from spillway.advise.simulated import Setting, thorough
 from spillway.advise.traffic import settled
+from spillway.advise.workload import Workload
 
 LEAST_PUTS_S = 1.0  # Slower puts find the same tree: all of it has long been compacted. Source: guess
 SATURATED = 0.9  # of the rate of puts alone: from there on the mix's puts are as those. Source: guess
+PACES, SAME_PACE = 4, 0.1  # rates that are tried at most, and how far apart two are the same. Source: guess
 
 
 def exact(setting: Setting, config: Configuration, seeds: Sequence[int], of_reads: Configuration) -> Prediction:
@@ -22,10 +27,27 @@ def exact(setting: Setting, config: Configuration, seeds: Sequence[int], of_read
     load = setting.load
     closed = settled(load, config, thorough(setting, config, seeds))
     found = predict(load, of_reads, setting.drive, closed, setting.cores, setting.costs)
-    rate = min(load.rate_ops_s or found.throughput_ops_s.value, found.throughput_ops_s.value) * load.puts
+    rate = _puts(load, found)
     if not 0 < rate < SATURATED * closed.put_ops_s:
         return found
-    paced = thorough(setting, config, seeds[:1], max(rate, LEAST_PUTS_S))
-    dearer = paced.wa_app * paced.wa_device / (closed.wa_app * closed.wa_device)
-    traffic = replace(paced, put_ops_s=closed.put_ops_s / dearer, spread=closed.spread)
-    return predict(load, of_reads, setting.drive, traffic, setting.cores, setting.costs)
+    turned = False
+    before = 0.0
+    for _ in range(PACES):
+        paced = thorough(setting, config, seeds[:1], max(rate, LEAST_PUTS_S))
+        dearer = paced.wa_app * paced.wa_device / (closed.wa_app * closed.wa_device)
+        traffic = replace(paced, put_ops_s=closed.put_ops_s / dearer, spread=closed.spread)
+        found = predict(load, of_reads, setting.drive, traffic, setting.cores, setting.costs)
+        again = min(_puts(load, found), closed.put_ops_s)
+        if abs(again - rate) <= SAME_PACE * rate:
+            break
+        turned = turned or (again - rate) * before < 0
+        before = again - rate
+        # Fewer puts leave a tree that takes more, and more puts one that takes fewer: what swings is halved.
+        rate = math.sqrt(rate * again) if turned else again
+    return found
+
+
+def _puts(load: Workload, found: Prediction) -> float:
+    """A second, that the load asks for or that are predicted."""
+    most = found.throughput_ops_s.value
+    return min(load.rate_ops_s or most, most) * load.puts

@@ -7,15 +7,17 @@
     c_i               = how often such a run has a file whose range holds the key: 1, or of a level that compactions
                         take files out of, L1 to the last but one, COVERED of spillway/models/lsm_reads.py
     blocks of a scan  = sum over runs (1 - h_i), then X bytes in order                                           (M17)
-    h_i               = 1 - exp(-x r_i / s_i)              share of a run's blocks in the block cache, s_i its size, r_i
-                                                           how often it is read; x such that sum s_i h_i is the cache
+    h_i               = 1 - exp(-x r_i / b_i)              share of a run's reads that the block cache serves, b_i its
+                                                           blocks, r_i how often it is read; x such that sum b_i h_i
+                                                           are as many as the cache holds
 
 The last is Che's approximation of an LRU cache: each block of a small run is read more often than one of a large run,
 so that upper levels are in the cache and the last one is not. Source: Che, Tung, Wang, "Hierarchical Web
-Caching Systems", IEEE JSAC 20(7), 2002. Of zipfian keys a part of each run is hot.
+Caching Systems", IEEE JSAC 20(7), 2002. Of zipfian keys the blocks of a run are of classes, by the most popular key
+that lies in each (popularity.py): r_i / b_i is of a class, and so is h_i.
 
 q_i of uniform keys is the run's share of the data. Of zipfian keys it is taken by classes of equal popularity, as the
-simulator of the tree does (native/lsm/key_space.h): a run holds the distinct keys of as many puts as fill it, so that
+simulator of the tree does (popularity.py): a run holds the distinct keys of as many puts as fill it, so that
 popular keys are nearly all in each run, and gets find them early.
 
 The processor's part is as in the simulator's queries (`HostCosts`): of the operation, of each run that is looked into
@@ -34,6 +36,7 @@ from numpy.typing import NDArray
 
 from spillway.advise.configuration import LEVELED, SEPARATED, Configuration
 from spillway.advise.drive import ServiceTimes
+from spillway.advise.popularity import Classes, classes, scattered
 from spillway.advise.traffic import Traffic, tree_bytes
 from spillway.advise.workload import Workload
 from spillway.lsm import DEFAULT_COSTS, HostCosts
@@ -43,8 +46,7 @@ FloatArray = NDArray[Any]
 
 BLOOM_BASE = 0.6185  # false positives of a filter of b bits a key are this to the b. Source: (1/2)^(ln 2)
 MOST_HITS = 0.98  # of a run's blocks. Source: guess
-HOT_SHARE = 0.8  # of a run that zipfian requests of exponent 1 hardly reach. Source: guess
-MOST_X, HALVINGS = 1e18, 20  # bytes; and of the bisection for x
+MOST_X, HALVINGS = 1e18, 20  # reads; and of the bisection for x
 ONE_IN = 0.01  # of the gets, that a 99th percentile leaves out
 LEAST_HELD = 1e-12  # of the keys: a run with fewer answers nothing
 MOST_PUTS, PUTS_STEPS = 100.0, 256  # puts for each key, beyond which runs have every key; points of a table
@@ -111,11 +113,18 @@ class Run:
     size: float
     reached: float
     found: float  # of all gets, in each
-    covered: float = 1.0  # of the keys that it has not, between the first and the last key of one of its files
+    covered: float  # of the keys that it has not, between the first and the last key of one of its files
+    by_class: tuple[FloatArray, FloatArray]  # reached and found, by class of keys
 
     def probed(self, passed: float) -> float:
         """How often a get reads a block of each; ``passed``: of those that look into it and find nothing."""
         return self.found + (self.reached - self.found) * self.covered * passed
+
+    def probed_by_class(self, passed: float) -> FloatArray:
+        """The same of the gets of each class of keys; together as many."""
+        reached, found = self.by_class
+        probed: FloatArray = found + (reached - found) * self.covered * passed
+        return probed
 
 
 def runs_of(load: Workload, config: Configuration, traffic: Traffic) -> tuple[float, list[Run]]:
@@ -135,68 +144,73 @@ def runs_of(load: Workload, config: Configuration, traffic: Traffic) -> tuple[fl
         reached = np.where(held > LEAST_HELD, (left - after) / np.maximum(held, LEAST_HELD), left * count)
         each = max(count, LEAST_HELD)
         has_holes = config.shape in (LEVELED, SEPARATED) and 0 < at < len(sizes) - 1
-        own = float(reached.sum()) / each, float((left - after).sum()) / each
-        found.append(Run(count, size, *own, COVERED if has_holes else 1.0))
+        by_class = reached / each, (left - after) / each
+        own = float(by_class[0].sum()), float(by_class[1].sum())
+        found.append(Run(count, size, *own, COVERED if has_holes else 1.0, by_class))
         left = after
     return in_memory, found
 
 
 @lru_cache(maxsize=64)
-def _classes(pairs: int, skew: float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Of zipfian keys: (probability of one key of each class, gets of each class, puts, distinct keys of so many)."""
-    first = 2.0 ** np.arange(math.floor(math.log2(pairs)) + 1)
-    last = np.minimum(2 * first, pairs + 1.0)
-    weights = (last ** (1 - skew) - first ** (1 - skew)) / (1 - skew)
-    weights /= weights.sum()
-    keys = last - first
+def _distinct(pairs: int, skew: float) -> tuple[FloatArray, FloatArray]:
+    """Of zipfian keys: (numbers of puts, distinct keys of so many)."""
+    of = classes(pairs, skew)
     puts = np.geomspace(1.0, MOST_PUTS * pairs, PUTS_STEPS)
-    distinct = -(keys * np.expm1(-puts[:, None] * weights / keys)).sum(axis=1)
-    return weights / keys, weights, puts, distinct
+    return puts, -(of.count * np.expm1(-puts[:, None] * of.of_each)).sum(axis=1)
 
 
 def _weights(load: Workload) -> FloatArray:
     """Share of the gets by class of keys."""
-    return np.ones(1) if load.skew is None else _classes(load.pairs, load.skew)[1]
+    return np.ones(1) if load.skew is None else classes(load.pairs, load.skew).requests
 
 
 def _held(load: Workload, entries: float) -> FloatArray:
     """Share of the keys of each class that a run of so many entries has."""
     if load.skew is None:
         return np.array([min(1.0, entries / load.pairs)])
-    of_key, _, puts, distinct = _classes(load.pairs, load.skew)
-    held: FloatArray = -np.expm1(-np.interp(entries, distinct, puts) * of_key)
+    puts, distinct = _distinct(load.pairs, load.skew)
+    held: FloatArray = -np.expm1(-np.interp(entries, distinct, puts) * classes(load.pairs, load.skew).of_each)
     return held
 
 
 def _missed(load: Workload, config: Configuration, runs: list[Run]) -> list[float]:
-    """Share of the blocks of each of the runs that is not in the cache."""
-    passed = false_positives(config)
-    hot = 1 - HOT_SHARE * load.skew if load.skew is not None else 1.0
-    cached = [
-        (each.count, max(1.0, each.size * hot), (load.gets * each.probed(passed) + load.scans) / max(load.reads, 1e-9))
-        for each in runs
-    ]
-    return [1 - min(MOST_HITS, hit) for hit in _hits(cached, float(config.block_cache_bytes))]
+    """Share of the reads of blocks of each of the runs that the cache does not serve."""
+    passed, block_bytes = false_positives(config), _block_bytes(load, config)
+    cached = []
+    for each in runs:
+        blocks = max(1.0, each.size / block_bytes)
+        reads = (load.gets * each.probed_by_class(passed) + load.scans * _weights(load)) / max(load.reads, 1e-9)
+        if load.skew is None:
+            cached.append((each.count, Classes(np.array([blocks]), reads)))
+        else:
+            cached.append((each.count, scattered(Classes(classes(load.pairs, load.skew).count, reads), blocks)))
+    return [1 - min(MOST_HITS, hit) for hit in _hits(cached, config.block_cache_bytes / block_bytes)]
 
 
-def _hits(runs: list[tuple[float, float, float]], cache_bytes: float) -> list[float]:
-    """h_i of runs as (how many alike, bytes, how often each is read)."""
-    if sum(count * size for count, size, _ in runs) <= cache_bytes:
+def _hits(runs: list[tuple[float, Classes]], cache_blocks: float) -> list[float]:
+    """h_i of runs as (how many alike, blocks by class and how often those are read)."""
+    if sum(count * of.count.sum() for count, of in runs) <= cache_blocks:
         return [1.0 for _ in runs]
+    blocks = np.concatenate([count * of.count for count, of in runs])
+    read = np.concatenate([of.of_each for _, of in runs])
 
     def held(x: float) -> float:
-        total = 0.0
-        for count, size, probed in runs:
-            total -= count * size * math.expm1(-x * probed / size)
-        return total
+        return -float((blocks * np.expm1(-x * read)).sum())
 
-    low, high = 0.0, cache_bytes
-    while held(high) < cache_bytes and high < MOST_X:
+    low, high = 0.0, cache_blocks
+    while held(high) < cache_blocks and high < MOST_X:
         low, high = high, 4 * high
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if held(middle) < cache_bytes else (low, middle)
-    return [-math.expm1(-high * probed / size) for _, size, probed in runs]
+        low, high = (middle, high) if held(middle) < cache_blocks else (low, middle)
+    return [
+        -float((of.requests * np.expm1(-high * of.of_each)).sum()) / max(float(of.requests.sum()), LEAST_HELD)
+        for _, of in runs
+    ]
+
+
+def _block_bytes(load: Workload, config: Configuration) -> float:
+    return max(float(config.block_bytes), float(load.pair_bytes))
 
 
 def get(load: Workload, config: Configuration, traffic: Traffic, costs: HostCosts = DEFAULT_COSTS) -> Read:
@@ -207,7 +221,7 @@ def get(load: Workload, config: Configuration, traffic: Traffic, costs: HostCost
     looked_into = sum(each.count * each.probed(1.0) for each in runs)
     of_value = 1 - in_memory if config.shape == SEPARATED else 0.0
     blocks = sum(each.count * each.probed(passed) * miss for each, miss in zip(runs, missed, strict=True)) + of_value
-    block_bytes = max(float(config.block_bytes), float(load.pair_bytes))
+    block_bytes = _block_bytes(load, config)
     return Read(
         blocks=blocks,
         block_bytes=block_bytes,
@@ -226,7 +240,7 @@ def scan(load: Workload, config: Configuration, traffic: Traffic, costs: HostCos
     beyond = 0.0 if separated else max(0.0, wanted - config.block_bytes) * missed[-1]
     at_random = sum(each.count * miss for each, miss in zip(each_run, missed, strict=True))
     blocks = at_random + (load.scan_pairs if separated else 0.0)
-    block_bytes = max(float(config.block_bytes), float(load.pair_bytes))
+    block_bytes = _block_bytes(load, config)
     of_steps = costs.get_ns + costs.probe_ns * runs + costs.next_ns * load.scan_pairs
     return Read(
         blocks=blocks,

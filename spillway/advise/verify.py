@@ -2,7 +2,7 @@
 
 Data, memtables, files, caches and the drive's capacity are divided by one factor; the drive's rates stay.
 Predictions that stand beside the measurement are of the scaled experiment on this machine's cores, and not of the one
-that was asked about: the same model, held against what can be run.
+that was asked about, nor of the steady state that is advised: the same model, held against what can be run.
 
 Each arm loads its data in order, overwrites under the mix without being measured, then is measured.
 """
@@ -29,7 +29,7 @@ from spillway.advise.drive import Drive
 from spillway.advise.exact import exact
 from spillway.advise.predict import Figure, Prediction
 from spillway.advise.search import Advice
-from spillway.advise.simulated import Setting, Simulate, in_parallel
+from spillway.advise.simulated import Setting, Simulate, Span, in_parallel
 from spillway.advise.workload import Workload
 from spillway.lsm import DEFAULT_COSTS, HostCosts
 from spillway.native.process import Event
@@ -43,6 +43,7 @@ DATA_BYTES = (
     160 * 2**20
 )  # of a scaled experiment, if the drive's erase blocks allow it. Source: guess: loads in seconds
 WARM_S, MEASURED_S = 10.0, 20.0
+SPAN = Span(WARM_S, MEASURED_S)
 SPILL_GENERATIONS = 16  # of a scaled spill store, as by the library's defaults
 LEAST_GENERATION = 2**20
 KEY_PREFIX = "k"
@@ -77,10 +78,12 @@ class Scaled:
     factor: float
     cores: int
     costs: HostCosts = DEFAULT_COSTS
+    span: Span = SPAN
 
     def prediction(self, config: Configuration, simulate: Simulate, seeds: Sequence[int]) -> Prediction:
         """Of a configuration that is scaled already."""
-        return exact(Setting(self.load, self.drive, self.cores, simulate, self.costs), config, seeds, config)
+        setting = Setting(self.load, self.drive, self.cores, simulate, self.costs, span=self.span)
+        return exact(setting, config, seeds, config)
 
 
 @dataclass(frozen=True)
@@ -208,6 +211,7 @@ def measure(
 ) -> Check:
     """Predicts and runs ``arms``, scaled already. An arm whose run failed has no measured figures. Raises
     SpillwayError where nothing could be measured."""
+    small = replace(small, span=Span(warm_s, measured_s))
     predicted = in_parallel(lambda each: small.prediction(each, simulate, seeds), list(arms.values()), small.cores)
     with _plan_file(plan_text(small, arms, measured_s, warm_s)) as path:
         finished = execute(load_plan(path), out, command, watch)

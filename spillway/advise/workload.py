@@ -1,8 +1,8 @@
 """What is asked of a configuration: a data set, a mix of operations, perhaps a rate, and limits.
 
 Shares are of operations; a read-modify-write gets a pair and then puts it, and counts as both. Keys of puts and gets
-are uniform, or zipfian with exponent ``skew``. Every put overwrites a key that is there, so the data set keeps its
-size. ``clients`` threads work one operation after another.
+are uniform, or zipfian with exponent ``skew`` as YCSB's are (popularity.py). Every put overwrites a key that is there,
+so the data set keeps its size. ``clients`` threads work one operation after another.
 """
 
 import math

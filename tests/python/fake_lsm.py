@@ -52,20 +52,34 @@ def simulate(request: Document) -> Document:
     rewrites = rewritten(tree, load["num"] * of_tree, load.get("rate_ops_s"))
     per_put = of_tree * (1 + rewrites) + pair * (2 if separated else 1)
     seeded = 1 + 0.002 * (request["seed"] % 5)
-    host = written(load["operations"], load["num"], per_put) * seeded
     capacity = float(request["drive"]["set"]["capacity.capacity_bytes"])
     wa_device = 1 + (0.3 * data / capacity if tree["discard"] else 1.0)
-    busy_s = host * wa_device / (BANDWIDTH_MB_S * 1e6) / min(2.0, 0.5 + 0.5 * tree["compaction_threads"])
-    seconds = max(busy_s, load["operations"] * 5e-6 / request["host"]["cores"])
     rate = load.get("rate_ops_s")
+
+    def host_of(puts: int) -> float:
+        found: float = written(puts, load["num"], per_put) * seeded
+        return found
+
+    def seconds_of(puts: int) -> float:
+        busy_s: float = (
+            host_of(puts) * wa_device / (BANDWIDTH_MB_S * 1e6) / min(2.0, 0.5 + 0.5 * tree["compaction_threads"])
+        )
+        return max(busy_s, puts * 5e-6 / float(request["host"]["cores"]))
+
+    operations = load["operations"]
+    while "duration_s" in load and operations > 1:
+        if max(seconds_of(operations), operations / rate if rate else 0.0) <= load["duration_s"]:
+            break
+        operations = max(1, int(0.99 * operations))
+    host, seconds = host_of(operations), seconds_of(operations)
     stopped = 0.0 if request["spill"]["capacity_bytes"] else 0.05
     if rate:
-        stopped *= min(1.0, load["operations"] / rate / 1e9 + seconds * rate / load["operations"] / 2)
-        seconds = max(seconds, load["operations"] / rate)
+        stopped *= min(1.0, operations / rate / 1e9 + seconds * rate / operations / 2)
+        seconds = max(seconds, operations / rate)
     return {
-        "operations": load["operations"],
+        "operations": operations,
         "simulated_seconds": seconds,
-        "user_bytes": load["operations"] * pair,
+        "user_bytes": operations * pair,
         "live_user_bytes": load["num"] * pair,
         "host_bytes_written": int(host),
         "host_bytes_read": int(host * 0.6),
@@ -132,7 +146,9 @@ def check(request: Document) -> None:
         assert set(BLOBS) <= set(tree) and type(tree[key]) is BLOBS[key]
     assert tree["shape"] in ("leveled", "universal") and tree["fanout"] >= 1.1
     assert type(request["host"]["log_dirty_bytes"]) is int
-    assert load["distribution"] in ("uniform", "zipfian") and load["preload"] == "fillseq"
+    assert load["distribution"] in ("uniform", "zipfian")
+    assert load["preload"] == ("fillseq-unsettled" if "duration_s" in load else "fillseq")
+    assert load.get("zipfian_ranks") == (10**10 if load["distribution"] == "zipfian" else None)
     assert tree["level0_file_num_compaction_trigger"] <= tree["level0_slowdown_writes_trigger"]
     assert tree["level0_slowdown_writes_trigger"] <= tree["level0_stop_writes_trigger"]
     assert load["num"] > 0 and load["operations"] > 0

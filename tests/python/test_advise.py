@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import fake_lsm
+import numpy as np
 import pytest
 from advised import DRIVE, GIB, LOAD, READS, advice, ask, prediction
 
@@ -27,6 +28,7 @@ from spillway.advise.configuration import (
 )
 from spillway.advise.document import document
 from spillway.advise.others import others
+from spillway.advise.popularity import Classes
 from spillway.advise.predict import predict
 from spillway.advise.rank import keeps, limits_of, ranked, why_none
 from spillway.advise.reasons import reasons
@@ -234,10 +236,11 @@ def test_filters_spare_blocks_and_the_cache_holds_upper_levels_first() -> None:
 
 @pytest.mark.parametrize("cache", [0, MIB, 64 * MIB, GIB, 10 * GIB, 1000 * GIB])
 def test_the_cache_holds_what_it_has_room_for(cache: int) -> None:
-    runs = [(3.0, 64.0 * MIB, 1.0), (1.0, 256.0 * MIB, 1.0), (1.0, 99.0 * GIB, 1.0)]
-    hits = reads._hits(runs, float(cache))
-    whole = sum(count * size for count, size, _ in runs)
-    held = sum(count * size * hit for (count, size, _), hit in zip(runs, hits, strict=True))
+    alike = [(3.0, 64.0 * MIB), (1.0, 256.0 * MIB), (1.0, 99.0 * GIB)]
+    runs = [(count, Classes(np.array([size / 4096]), np.array([1.0]))) for count, size in alike]
+    hits = reads._hits(runs, cache / 4096)
+    whole = sum(count * size for count, size in alike)
+    held = sum(count * size * hit for (count, size), hit in zip(alike, hits, strict=True))
     assert held == pytest.approx(min(cache, whole), rel=1e-3, abs=1)
     assert hits == sorted(hits, reverse=True)
 

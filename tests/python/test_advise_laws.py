@@ -219,7 +219,7 @@ def test_a_short_simulation_says_what_a_long_one_does(
     config = config_of(shape, write_buffer_bytes=2 * MIB, file_bytes=2 * MIB, level_base_bytes=8 * MIB)
     setting = Setting(load, quickstart, 2)
     short = thorough(setting, config, (1,), 3000.0)
-    for name in ("WARM_ROUNDS", "WARM_ZIPFIAN_ROUNDS", "ROUNDS"):
+    for name in ("WARM_ROUNDS", "WARM_ZIPFIAN_ROUNDS", "ROUNDS", "UNIVERSAL_ROUNDS"):
         monkeypatch.setattr(f"spillway.advise.simulated.{name}", 8.0)
     long = thorough(setting, config, (1,), 3000.0)
     assert short.wa_app == pytest.approx(long.wa_app, rel=0.15)
