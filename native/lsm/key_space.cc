@@ -29,11 +29,13 @@ struct RankClass {
 std::vector<RankClass> rank_classes(double ranks, double theta) {
   std::vector<RankClass> classes;
   double all = 0;
-  for (double first = 1; first <= ranks; first *= 2) {
+  double first = 1;
+  while (first <= ranks) {
     const double last = std::min(first * 2, ranks + 1);
     const double weight = zeta_between(first, last, theta);
     classes.push_back({last - first, weight});
     all += weight;
+    first *= 2;
   }
   for (RankClass& one : classes) one.share /= all;
   return classes;
