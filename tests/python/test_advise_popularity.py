@@ -9,11 +9,11 @@ import pytest
 from advised import DRIVE, LOAD
 
 from spillway.advise import reads
-from spillway.advise.configuration import DEFAULTS, MIB, SEPARATED, SHAPES, SINGLE, UNIVERSAL, Configuration
+from spillway.advise.configuration import DEFAULTS, MIB, SHAPES, SINGLE, UNIVERSAL, Configuration
 from spillway.advise.exact import exact
 from spillway.advise.popularity import RANKS, Classes, classes, scattered
 from spillway.advise.simulated import Setting, Span, request, thorough
-from spillway.advise.traffic import mean_l0_files, tree_bytes
+from spillway.advise.traffic import mean_l0_files
 
 Document = dict[str, Any]
 
@@ -122,13 +122,12 @@ def test_seconds_of_few_puts_write_less_than_a_full_tree_does(shape: str) -> Non
         """A simulator of which nothing is flushed in the seconds of an experiment."""
         made = fake_lsm.simulate(asked)
         if "duration_s" in asked["load"]:
-            made["host_bytes_written"] = made["user_bytes"] if asked["tree"]["wal"] else 0
+            made["host_bytes_written"] = made["user_bytes"]
         return made
 
     short = exact(replace(setting, simulate=few), config, (1, 2), config)
     steady = exact(replace(setting, simulate=few, span=None), config, (1, 2), config)
-    values = 1.2 if shape == SEPARATED else 0.0
-    assert short.wa_app.value == pytest.approx(1 + values, rel=0.05)
+    assert short.wa_app.value == pytest.approx(1, rel=0.05), "the log alone"
     assert steady.wa_app.value > 1.3 * short.wa_app.value
     assert 0 < short.throughput_ops_s.low <= short.throughput_ops_s.value
 
@@ -163,10 +162,3 @@ def test_a_mix_is_simulated_at_the_rate_that_it_is_predicted_at(clients: int) ->
     config = config_of("leveled", block_cache_bytes=0).scaled(32)
     found = exact(setting, config, (1, 2), config)
     assert rates and found.throughput_ops_s.value * 0.3 == pytest.approx(rates[-1], rel=0.15)
-
-
-def test_a_tree_of_addresses_has_no_log_of_its_own() -> None:
-    setting = experiment()
-    config = config_of(SEPARATED).scaled(32)
-    assert not request(setting, config, 3.0, 1)["tree"]["wal"]
-    assert tree_bytes(setting.load, config) < setting.load.pair_bytes
