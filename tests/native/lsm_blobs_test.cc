@@ -327,7 +327,8 @@ TEST(LsmBlobs, SmallValuesStayInTheTree) {
   Spec spec = separated_spec();
   spec.tree.blobs.min_blob_size = spec.load.value_bytes + 1;
   const Figures large = run(spec);
-  EXPECT_EQ(large.blobs.files + large.blobs.bytes_flushed, 0);
+  EXPECT_EQ(large.blobs.files, 0U);
+  EXPECT_EQ(large.blobs.bytes_flushed, 0);
   spec.tree.blobs.enabled = false;
   const Figures without = run(spec);
   EXPECT_EQ(large.drive.host_bytes_written, without.drive.host_bytes_written);
