@@ -50,7 +50,7 @@ class OpenLogs {
   OpenLog* appended_to() const { return appended_to_; }
   std::size_t count() const { return count_.load(std::memory_order_acquire); }  // without a lock: every append asks
   std::deque<std::shared_ptr<OpenLog>> sealed() const;                          // oldest first
-  bool has(const RegionLog& log) const;
+  bool has(const RegionLog& log) const;  // whether it takes records, or is sealed and not closed yet
   bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
 
   // See SpareLog::take.
