@@ -131,6 +131,28 @@ TEST_F(RegionPower, WhatWasCutStaysCut) {
 }
 
 // A log is closed as durable only when all of it is known to be durable. The next log then states that.
+TEST_F(RegionPower, APreparedDropIsDurable) {
+  const auto fill = [&] {
+    ASSERT_TRUE(store_->begin(1).ok());
+    ASSERT_TRUE(append("one").ok());
+    ASSERT_TRUE(store_->sync().ok());
+    store_->end();
+    store_->prepare_drop(1);
+  };
+  lose_power_after(fill, [&] { EXPECT_EQ(recover(), ReadRecords()); });
+}
+
+TEST_F(RegionPower, WhatMayStillBeAppendedToIsNotPreparedForADrop) {
+  const auto fill = [&] {
+    ASSERT_TRUE(store_->begin(1).ok());
+    ASSERT_TRUE(append("one").ok());
+    store_->prepare_drop(1);
+    ASSERT_TRUE(append("two").ok());
+    ASSERT_TRUE(store_->sync().ok());
+  };
+  lose_power_after(fill, [&] { EXPECT_EQ(recover(), (ReadRecords{{1, "one"}, {1, "two"}})); });
+}
+
 TEST_F(RegionPower, WhatWasAppendedDuringASyncIsNotTakenForDurable) {
   const auto fill = [&] {
     ASSERT_TRUE(store_->begin(1).ok());

@@ -37,7 +37,7 @@ struct Faults {
   std::atomic<int> syncs = 0;
   std::atomic<int> range_syncs = 0;
   std::atomic<bool> holds_syncs = false;
-  int directory_syncs = 0;
+  std::atomic<int> directory_syncs = 0;
 
   static rocksdb::IOStatus take(rocksdb::IOStatus* planned) { return std::exchange(*planned, rocksdb::IOStatus::OK()); }
 };

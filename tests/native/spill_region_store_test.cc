@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/async_reads.h"
@@ -362,6 +364,48 @@ TEST_F(RegionStoreTest, ADirectoryThatCannotBeUsedIsNamed) {
   status = open_region_store({rocksdb::FileSystem::Default(), file, 1 << 20}, &second);
   EXPECT_NE(status.ToString().find(file), std::string::npos) << status.ToString();
   EXPECT_EQ(second, nullptr);
+}
+
+// A sync may take half of a second, and generations end early.
+TEST_F(RegionStoreTest, TheNextLogsAreMadeDuringASync) {
+  const auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(1).ok());
+  append(*store, "one");
+  faults_.holds_syncs = true;
+  ASSERT_TRUE(store->begin(2).ok());
+  while (faults_.syncs == 0) std::this_thread::yield();  // of the first log, and held
+  ASSERT_TRUE(store->begin(3).ok());
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto are_made = [&] {
+    return std::filesystem::exists(path("000004.spill")) && std::filesystem::exists(path("000005.spill"));
+  };
+  while (!are_made() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_TRUE(are_made());
+  faults_.holds_syncs = false;
+}
+
+// All that a drop waits for the drive for is done ahead, beside appends, once the generation has ended.
+TEST_F(RegionStoreTest, ADropThatWasPreparedWaitsForNothing) {
+  const auto store = open();
+  recover(*store);
+  for (GenerationId generation = 1; generation <= 3; ++generation) {
+    ASSERT_TRUE(store->begin(generation).ok());
+    append(*store, "a record");
+    if (generation == 3) store->end();
+  }
+  constexpr int kNames = 5;  // two logs are made ahead
+  while (faults_.directory_syncs < kNames) std::this_thread::yield();
+  for (GenerationId generation = 1; generation <= 3; ++generation) {
+    store->prepare_drop(generation);
+    const int syncs = faults_.syncs;
+    const int directory_syncs = faults_.directory_syncs;
+    faults_.rename = IOStatus::IOError("nothing is renamed any more");
+    EXPECT_TRUE(store->drop(generation).ok());
+    EXPECT_FALSE(std::exchange(faults_.rename, IOStatus::OK()).ok());
+    EXPECT_EQ(faults_.syncs, syncs);
+    EXPECT_EQ(faults_.directory_syncs, directory_syncs);
+  }
 }
 
 }  // namespace

@@ -529,6 +529,36 @@ TEST_P(EveryStore, WhatWasPreparedForADropIsThereUntilItIsDropped) {
   EXPECT_EQ(reopen(), (ReadRecords{{4, "five"}}));
 }
 
+TEST_P(EveryStore, WhatHasEndedIsReadSyncedDroppedAndRecoveredAsEver) {
+  reopen();
+  store_->end();  // nothing has begun
+  begin(1);
+  const std::uint64_t one = append("one");
+  store_->end();
+  store_->end();
+  EXPECT_EQ(read(1, one, 0, 3), "one");
+  ASSERT_TRUE(store_->sync().ok());
+  drive_->lose_power(std::move(store_), 11);
+  EXPECT_EQ(reopen(), (ReadRecords{{1, "one"}}));
+  begin(2);
+  append("two");
+  store_->end();
+  begin(3);
+  append("three");
+  store_->end();
+  for (GenerationId generation = 1; generation <= 3; ++generation) {
+    store_->prepare_drop(generation);
+    ASSERT_TRUE(store_->drop(generation).ok());
+    store_->release(generation);
+  }
+  EXPECT_EQ(store_->used_bytes(), store_->held_bytes());
+  begin(4);
+  append("four");
+  ASSERT_TRUE(store_->sync().ok());
+  drive_->lose_power(std::move(store_), 12);
+  EXPECT_EQ(reopen(), (ReadRecords{{4, "four"}}));
+}
+
 TEST_P(EveryStore, DropsArePreparedWhileOneAppends) {
   reopen();
   constexpr GenerationId kGenerations = 12;

@@ -120,6 +120,7 @@ void SpillWriter::seal() {
   event.entries = active_->entries();
   event.bytes = active_->user_bytes();
   active_.reset();
+  context_.store.end();
   context_.telemetry.report(event);
 }
 

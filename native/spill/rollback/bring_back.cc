@@ -58,6 +58,7 @@ Status BringBack::bring_back(std::uint64_t most, bool is_urgent) {
       if (!renewed.ok() && !main.ingested_files().may_ingest()) return renewed;
     }
     Choice choice;
+    make_small_durable();
     context_.commits.pipeline.queue().run_alone(
         [&]() REQUIRES(mutex_, in_commit_queue) { status = choose(most, renewed, &choice); });
     if (!status.ok() || choice.targets->empty()) return status;
@@ -80,6 +81,15 @@ Status BringBack::bring_back(std::uint64_t most, bool is_urgent) {
   const bool goes_on = status.IsTryAgain() || has_no_space;
   if (!status.ok() && (!goes_on || !main.ingested_files().may_ingest())) end_group();
   return status.IsAborted() && !main.ingested_files().may_ingest() ? Status::TryAgain() : status;
+}
+
+// A small rest is put back while commits wait, and both stores are synced for that. So most of it is done before;
+// errors come again.
+void BringBack::make_small_durable() {
+  const auto live = context_.live.generations();
+  if (live->empty() || !is_small(*live) || context_.main.logs().have_failed()) return;
+  context_.commits.writer.make_durable_concurrently().PermitUncheckedError();
+  context_.main.make_durable().PermitUncheckedError();
 }
 
 Status BringBack::begin_group(const Choice& choice, bool may_have_place, bool goes_on) {

@@ -134,6 +134,7 @@ class BringBack {
   rocksdb::Status put_back(const Generations& targets) REQUIRES(mutex_, in_commit_queue);
   // `durable`: the sequence up to which the spill store is durable.
   Group make_group(std::shared_ptr<const Generations> targets, Sequence durable) const;
+  void make_small_durable() REQUIRES(mutex_);
   rocksdb::Status begin_group(const Choice& choice, bool may_have_place, bool goes_on) REQUIRES(mutex_);
   void keep_room_for_next_run() REQUIRES(mutex_);
   void end_group() REQUIRES(mutex_);  // done or given up

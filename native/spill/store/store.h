@@ -69,6 +69,9 @@ class Store {
   // distinguishes a dropped generation from one of which nothing was synced. After a failed append or sync, this also
   // makes durable what was appended before.
   virtual rocksdb::Status begin(GenerationId generation) = 0;
+  // Nothing is appended any more before the next begin(). A store may do ahead what that one does with what came
+  // before, as long as it does not wait for the drive. By the appending thread.
+  virtual void end() {}
   // Appends the records in this order, all or none, and sets `offsets`. They survive a killed process. A loss of power
   // leaves a prefix of them, which contains everything that was appended before the last sync().
   // NoSpace: used_bytes() would exceed capacity_bytes(), or the drive is full; nothing was appended.

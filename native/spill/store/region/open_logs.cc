@@ -36,11 +36,12 @@ OpenLogs::OpenLogs(const RegionDirectory& directory, RegionLogs& logs, DurableEn
     : directory_(directory),
       logs_(logs),
       ends_(ends),
-      spare_(directory),
+      spares_(directory),
       preallocation_(preallocation),
       most_unwritten_(most_unwritten(capacity_bytes)),
       pacer_(static_cast<std::uint64_t>(most_unwritten_), static_cast<std::uint64_t>(most_unwritten_ / 8)) {
   thread_ = std::thread([this] { write_out_in_background(); });
+  spares_thread_ = std::thread([this] { make_spares_in_background(); });
 }
 
 OpenLogs::~OpenLogs() {
@@ -49,7 +50,9 @@ OpenLogs::~OpenLogs() {
     is_stopping_ = true;
   }
   work_or_stopping_.notify_one();
+  spares_wanted_or_stopping_.notify_one();
   thread_.join();
+  spares_thread_.join();
   const MutexLock no_sync(sync_mutex_);
   while (!sealed().empty()) close_oldest_sealed();
   close_current();
@@ -75,9 +78,9 @@ void OpenLogs::begin(std::shared_ptr<OpenLog> log) {
   const MutexLock lock(mutex_);
   current_ = std::move(log);
   appended_to_ = current_.get();
-  wanted_spare_ = current_->log->name.generation + 1;
+  spares_after_ = current_->log->name.generation;
   count_logs();
-  work_or_stopping_.notify_one();
+  spares_wanted_or_stopping_.notify_one();
 }
 
 Status OpenLogs::seal() {
@@ -96,16 +99,24 @@ Status OpenLogs::seal() {
     if (is_durable) return {};
   }
   const MutexLock lock(mutex_);
+  seal_current();
+  return {};
+}
+
+void OpenLogs::end() {
+  if (has_failed() || appended_to_ == nullptr || sealed_count_.load(std::memory_order_acquire) >= kMostSealed) return;
+  const MutexLock lock(mutex_);
+  seal_current();
+}
+
+void OpenLogs::seal_current() {
   sealed_.push_back(std::move(current_));
   appended_to_ = nullptr;
   count_logs();
   work_or_stopping_.notify_one();
-  return {};
 }
 
-bool OpenLogs::has_work() const { return wanted_spare_ != 0 || has_drive_work(); }
-
-bool OpenLogs::has_drive_work() const {
+bool OpenLogs::has_work() const {
   return !has_failed() && (!sealed_.empty() || (current_ && !is_current_written_.load(std::memory_order_acquire)));
 }
 
@@ -115,16 +126,27 @@ void OpenLogs::write_out_in_background() {
     while (!is_stopping_ && !has_work()) work_or_stopping_.wait(mutex_);
     if (is_stopping_) return;
     const bool has_sealed = !sealed_.empty();
-    const bool has_drive_work = this->has_drive_work();
-    const GenerationId spare = std::exchange(wanted_spare_, 0);
     lock.unlock();
-    if (spare != 0) spare_.make(spare);  // one for each generation: on a busy drive it must not come last
-    if (has_drive_work) {
+    {
       const MutexLock no_sync(sync_mutex_);
       const Status status = has_sealed ? sync_oldest_sealed() : write_out_current();
       status.PermitUncheckedError();  // the next append or sync returns the error
     }
     lock.lock();
+  }
+}
+
+void OpenLogs::make_spares_in_background() {
+  MutexLock lock(mutex_);
+  for (;;) {
+    while (!is_stopping_ && spares_after_ == 0) spares_wanted_or_stopping_.wait(mutex_);
+    if (is_stopping_) return;
+    const GenerationId begun = std::exchange(spares_after_, 0);
+    for (GenerationId ahead = 1; ahead <= SpareLogs::kAhead && !is_stopping_ && spares_after_ == 0; ++ahead) {
+      lock.unlock();
+      spares_.make(begun + ahead);
+      lock.lock();
+    }
   }
 }
 
@@ -226,6 +248,15 @@ void OpenLogs::close_current() {
 bool OpenLogs::has(const RegionLog& log) const {
   const auto is_of = [&](const auto& open) { return open && open->log.get() == &log; };
   return is_of(current()) || std::ranges::any_of(sealed(), is_of);
+}
+
+bool OpenLogs::close_sealed(const RegionLog& log) {
+  const MutexLock one_at_a_time(sync_mutex_);
+  while (has(log)) {
+    const auto current = this->current();
+    if ((current && current->log.get() == &log) || !sync_oldest_sealed().ok()) return false;
+  }
+  return true;
 }
 
 void OpenLogs::close_dropped(const RegionLog& log) {

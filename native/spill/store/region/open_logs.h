@@ -1,8 +1,8 @@
 // The logs that are open to write: the current one, which takes records, and sealed ones, which take no more and are
 // not known to be durable yet. A thread of its own makes sealed logs durable, oldest first, closes them, and writes out
 // the current one as it grows, so that a writer does not wait for the drive, which compactions fill. Writers that are
-// faster than the drive are slowed to its rate before too much is on its way. The thread also makes the next log's
-// file.
+// faster than the drive are slowed to its rate before too much is on its way. Another thread makes the next logs'
+// files: the first may be in a sync of half of a second when a generation ends early.
 //
 // After a failed write or sync of any of them nothing is appended or synced until seal() has put a durable copy in the
 // place of each: part of a failed write may be there, and after a failed sync the kernel may have dropped pages that a
@@ -22,7 +22,7 @@
 #include "spill/store/region/durable_ends.h"
 #include "spill/store/region/region_directory.h"
 #include "spill/store/region/region_logs.h"
-#include "spill/store/region/spare_log.h"
+#include "spill/store/region/spare_logs.h"
 #include "spill/store/write_pacer.h"
 
 namespace spillway::spill {
@@ -35,7 +35,8 @@ struct OpenLog {
   std::atomic<std::uint64_t> written{0};          // bytes that the drive is known to have; with `sync_mutex_`
 };
 
-// begin, seal, pause_after, handle_failed_append and close_dropped are called by the appending thread; the rest by any.
+// begin, end, seal, pause_after, handle_failed_append and close_dropped are called by the appending thread; the rest by
+// any.
 class OpenLogs {
  public:
   // REQUIRES: all of them outlive it
@@ -53,13 +54,15 @@ class OpenLogs {
   bool has(const RegionLog& log) const;  // whether it takes records, or is sealed and not closed yet
   bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
 
-  // See SpareLog::take.
-  std::unique_ptr<rocksdb::FSWritableFile> take_spare(GenerationId generation) { return spare_.take(generation); }
+  // See SpareLogs::take.
+  std::unique_ptr<rocksdb::FSWritableFile> take_spare(GenerationId generation) { return spares_.take(generation); }
   // `log` takes records from now on. REQUIRES: seal() was called since the last
   void begin(std::shared_ptr<OpenLog> log);
   // The current log takes no more. Waits for the drive while too much is on its way; after a failure, repairs it. An
   // error: the repair or a sync failed, and the log is current still.
   rocksdb::Status seal();
+  // The same where it need not wait; else nothing, and seal() is to come.
+  void end();
   // What was appended before is durable when it returns, of every open log.
   rocksdb::Status sync();
   // After an append to the current log returned `failed`. NoSpace: what the file has of it is gone, and appends may go
@@ -72,13 +75,16 @@ class OpenLogs {
   // How long the appending thread has waited for the drive, here and where it measured that itself.
   AppendWait& append_wait() { return wait_; }
   const AppendWait& append_wait() const { return wait_; }
+  // Makes this log durable and closes it, with those before it. False: it takes records, or that failed.
+  bool close_sealed(const RegionLog& log);
   // Closes this log and those before it, whose contents are not needed any more.
   void close_dropped(const RegionLog& log);
 
  private:
   void write_out_in_background();
+  void make_spares_in_background();
   bool has_work() const REQUIRES(mutex_);
-  bool has_drive_work() const REQUIRES(mutex_);
+  void seal_current() REQUIRES(mutex_);
   rocksdb::Status wait_for_the_drive() REQUIRES(sync_mutex_);
   rocksdb::Status write_out_current() REQUIRES(sync_mutex_);
   void note_written(OpenLog& open, std::uint64_t end) REQUIRES(sync_mutex_);
@@ -94,7 +100,7 @@ class OpenLogs {
   const RegionDirectory& directory_;
   RegionLogs& logs_;
   DurableEnds& ends_;
-  SpareLog spare_;
+  SpareLogs spares_;
   const std::uint64_t preallocation_;
   const std::int64_t most_unwritten_;  // bytes
   WritePacer pacer_;                   // the appending thread's
@@ -112,10 +118,12 @@ class OpenLogs {
   mutable Mutex mutex_;
   std::shared_ptr<OpenLog> current_ GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<OpenLog>> sealed_ GUARDED_BY(mutex_);  // oldest first
-  GenerationId wanted_spare_ GUARDED_BY(mutex_) = 0;                // 0: none
+  GenerationId spares_after_ GUARDED_BY(mutex_) = 0;                // that generation; 0: none are wanted
   bool is_stopping_ GUARDED_BY(mutex_) = false;
   CondVar work_or_stopping_;
-  std::thread thread_;  // the last: it uses what is above
+  CondVar spares_wanted_or_stopping_;
+  std::thread thread_;  // the last: they use what is above
+  std::thread spares_thread_;
 };
 
 }  // namespace spillway::spill

@@ -145,6 +145,7 @@ class RegionStore final : public Store {
     return status;
   }
 
+  void end() override { open_.end(); }
   std::chrono::nanoseconds append_wait() const override { return open_.append_wait().total(); }
   void note_paced(std::chrono::nanoseconds paced) override { open_.note_paced(paced); }
   Status sync() override { return open_.sync(); }
@@ -214,8 +215,8 @@ class RegionStore final : public Store {
 
   void prepare_drop(GenerationId generation) override {
     const auto log = logs_.find(generation);
-    // Its end is said to be somewhere, or it is open: that is the appending thread's to change, before the name is.
-    if (!log || !ends_.is_begun() || open_.has(*log)) return;
+    // Its end is said to be somewhere, or it takes records: that is the appending thread's to change, before the name.
+    if (!log || !ends_.is_begun() || !open_.close_sealed(*log)) return;
     if (rename_dropped(*log).ok()) sync_drop(*log).PermitUncheckedError();
     steps::reached("spill.region.drop.prepared");
   }
