@@ -40,7 +40,7 @@ TREE = WORK / "tree"
 BUILD = TREE / "build"  # beside its sources as in a checkout, so that a compiler cache knows what it is asked for
 RESULTS = WORK / "results.json"
 # What the native build reads.
-SOURCES = ("CMakeLists.txt", "native", "tests/native", "contract", "presets", "fuzz", "bench", "examples")
+SOURCES = ("CMakeLists.txt", "LICENSE", "native", "tests/native", "contract", "presets", "fuzz", "bench", "examples")
 BUILD_TIMEOUT_S = 1800
 NEAREST_TIMEOUT_S = 150
 SHARES = 4  # of the tests of a run, each by a process of its own

@@ -1,5 +1,6 @@
 """Each barrier of scripts/barriers.toml is in the source that it names, and the check of that finds what is not."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -69,3 +70,16 @@ def test_tests_that_come_first_for_a_file_without_a_barrier_are_named(tree: Path
     listed.write_text('barrier = []\ntest = []\n[first]\n"native/gate.cc" = "GateTest.*"\n')
     with pytest.raises(ValueError, match=r"^native/gate\.cc: tests come first for it, and no barrier is in it$"):
         barriers.read_list(listed, tree)
+
+
+def test_what_the_build_asks_for_is_copied() -> None:
+    """Every path below the checkout that a build file names is among what the script copies."""
+    files = [ROOT / "CMakeLists.txt", *(ROOT / "native").rglob("*"), *(ROOT / "tests" / "native").rglob("*")]
+    named = {
+        name
+        for file in files
+        if file.name == "CMakeLists.txt" or file.suffix == ".cmake"
+        for name in re.findall(r"\$\{(?:PROJECT|CMAKE)_SOURCE_DIR\}/([\w.-]+)", file.read_text())
+    }
+    assert {"LICENSE", "native"} <= named
+    assert named <= set(barriers.SOURCES)
