@@ -159,17 +159,22 @@ def _flag(value: bool) -> str:
     return "true" if value else "false"
 
 
+def _size(value: int) -> str:
+    return human_bytes(value).replace(".0", "")
+
+
 def in_words(config: Configuration) -> str:
     """A configuration in one line."""
-    size = human_bytes(config.write_buffer_bytes).replace(".0", "")
     parts = [config.shape]
-    parts += [f"F {config.fanout:.4g}"] if config.shape in (LEVELED, SEPARATED) else []
-    parts += [f"C {config.l0_files}", f"files {human_bytes(config.file_bytes).replace('.0', '')}"]
+    if config.shape in (LEVELED, SEPARATED):
+        parts += [f"F {config.fanout:.4g}"]
+        parts += ["dynamic levels" if config.dynamic_levels else f"L1 of {_size(config.level_base_bytes)}"]
+    parts += [f"C {config.l0_files}", f"files {_size(config.file_bytes)}"]
     threads = f"{config.compaction_threads} threads" if config.compaction_threads > 1 else "1 thread"
-    parts += [f"{config.write_buffers} × {size} memtables", threads]
+    parts += [f"{config.write_buffers} × {_size(config.write_buffer_bytes)} memtables", threads]
     parts += [f"{config.subcompactions} subcompactions"] if config.subcompactions > 1 else []
     parts += [f"{config.bits_per_key} bits a key"] if config.bits_per_key else ["no filter"]
-    parts += [f"blocks {human_bytes(config.block_bytes).replace('.0', '')}"]
+    parts += [f"blocks {_size(config.block_bytes)}"]
     parts += ["direct I/O"] if config.direct_io else []
     parts += [] if config.discard else ["no discard"]
     parts += [f"{config.extra_op:.0%} of the drive left free"] if config.extra_op else []

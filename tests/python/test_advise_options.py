@@ -5,7 +5,7 @@ import ctypes.util
 import math
 import re
 import subprocess
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -18,11 +18,13 @@ from spillway.advise.configuration import (
     DEFAULTS,
     FLASH,
     LEAST_FANOUT,
+    LEVELED,
     MIB,
     SEPARATED,
     SHAPES,
     SINGLE,
     Configuration,
+    in_words,
 )
 from spillway.advise.exact import exact
 from spillway.advise.options_file import options_text, read_options
@@ -255,3 +257,20 @@ def test_wiredtiger_takes_the_strings(mix: tuple[float, float, float], value: in
 def test_the_file_for_wiredtiger_names_what_takes_each_string() -> None:
     lines = wiredtiger_text(LOAD, Limits(), others(LOAD, DRIVE)).splitlines()
     assert [line.partition(": ")[0] for line in lines] == ["wiredtiger_open", "WT_SESSION::create"]
+
+
+@pytest.mark.parametrize("shape", (LEVELED, SEPARATED))
+def test_two_configurations_have_two_names(shape: str) -> None:
+    """But for what follows from the rest: the cache is the memory that is left, two triggers of L0 follow the first."""
+    config = replace(DEFAULTS, shape=shape)
+    follows = {"shape", "l0_slowdown", "l0_stop", "block_cache_bytes", "spill_bytes"}
+    for each in fields(Configuration):
+        value = getattr(config, each.name)
+        others = {
+            bool: lambda of: not of,
+            int: lambda of: 2 * of + 10,
+            float: lambda of: of + 0.25,
+            str: lambda _: "lazy",
+        }
+        changed = replace(config, **{each.name: others[type(value)](value)})
+        assert in_words(changed) != in_words(config) or each.name in follows, each.name
