@@ -39,6 +39,7 @@ Document = dict[str, Any]
 
 PAGE = 4096
 BLOCK_SIZES = (4096, 16384)  # of a table's blocks: service times between them follow a line
+BULK_BYTES = grids.BULK_BYTES  # of an access of a stream
 STREAMS_AT_ONCE = (1, 2, 4, 8, 16)  # streams at once, of 256 KiB accesses in order
 STREAM_GAIN = 0.05  # doubling the streams buys less than this beyond the knee, as for k_w (spillway/fit/knee.py)
 COMMAND_SHARE = 0.3  # of a read's latency that is not tR. Source: guess, between the presets' 0.1 and 0.5
@@ -73,6 +74,19 @@ class ServiceTimes:
     def read_cost_us(self, block_bytes: float) -> float:
         """Time of the drive for each read when it is saturated: the least of latency / k."""
         return float(_by_size(self._costs, block_bytes))
+
+    def part_us(self, read_bytes: float, in_flight: Array) -> Array:
+        """Mean time of a read of a part of a file, with so many in flight. What a file holds was written in order, so
+        that neighbouring pages of the drive share pages of its flash and dies: on the line from one page read at random
+        to 256 KiB of a stream. Random reads of 16 KiB, whose pages were written at random, take longer."""
+        streams = self.streams["read"]
+        rates = np.interp(in_flight, [k for k, _ in streams], [rate for _, rate in streams])
+        found: Array = _part(self.reads_us(PAGE, in_flight), in_flight * BULK_BYTES / rates, read_bytes)
+        return found
+
+    def part_cost_us(self, read_bytes: float) -> float:
+        """Time of the drive for each of them when it is saturated."""
+        return float(_part(self.read_cost_us(PAGE), BULK_BYTES / self.most_mb_s("read"), read_bytes))
 
     def stream_mb_s(self, op: str, streams: float = 1) -> float:
         """Rate of so many streams of 256 KiB accesses together."""
@@ -275,6 +289,11 @@ def _means(samples: Sequence[Sample], k: int) -> tuple[float, float]:
     own = [each for each in samples if each.k == k]
     mean = float(np.mean([each.latency_mean_us for each in own]))
     return mean, float(np.mean([each.latency_p99_us for each in own]))
+
+
+def _part(page_us: Any, bulk_us: Any, read_bytes: float) -> Any:
+    """Of a read between one page and ``BULK_BYTES``, on a line through both, and beyond. Numbers or arrays of them."""
+    return page_us + np.maximum(0.0, bulk_us - page_us) * max(0.0, read_bytes - PAGE) / (BULK_BYTES - PAGE)
 
 
 def _by_size(values: Mapping[int, Any], size: float) -> Any:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from spillway.advise.configuration import Configuration
 from spillway.advise.predict import Prediction, predict
 from spillway.advise.simulated import Setting, thorough
-from spillway.advise.traffic import settled
+from spillway.advise.traffic import LOG_AND_FLUSH, Traffic, compacted, flushed_bytes, settled
 from spillway.advise.workload import Workload
 
 LEAST_PUTS_S = 1.0  # Slower puts find the same tree: all of it has long been compacted. Source: guess
@@ -26,6 +26,8 @@ def exact(setting: Setting, config: Configuration, seeds: Sequence[int], of_read
     """``config`` has the write path, ``of_reads`` is the whole configuration."""
     load = setting.load
     closed = settled(load, config, thorough(setting, config, seeds))
+    spread = closed.spread
+    closed = _in_its_seconds(setting, config, closed, closed.put_ops_s)
     found = predict(load, of_reads, setting.drive, closed, setting.cores, setting.costs)
     rate = _puts(load, found)
     if not 0 < rate < SATURATED * closed.put_ops_s:
@@ -35,7 +37,8 @@ def exact(setting: Setting, config: Configuration, seeds: Sequence[int], of_read
     for _ in range(PACES):
         paced = thorough(setting, config, seeds[:1], max(rate, LEAST_PUTS_S))
         dearer = paced.wa_app * paced.wa_device / (closed.wa_app * closed.wa_device)
-        traffic = replace(paced, put_ops_s=closed.put_ops_s / dearer, spread=closed.spread)
+        traffic = replace(paced, put_ops_s=closed.put_ops_s / dearer, spread=spread)
+        traffic = _in_its_seconds(setting, config, traffic, rate)
         found = predict(load, of_reads, setting.drive, traffic, setting.cores, setting.costs)
         again = min(_puts(load, found), closed.put_ops_s)
         if abs(again - rate) <= SAME_PACE * rate:
@@ -45,6 +48,26 @@ def exact(setting: Setting, config: Configuration, seeds: Sequence[int], of_read
         # Fewer puts leave a tree that takes more, and more puts one that takes fewer: what swings is halved.
         rate = math.sqrt(rate * again) if turned else again
     return found
+
+
+def _in_its_seconds(setting: Setting, config: Configuration, traffic: Traffic, puts_s: float) -> Traffic:
+    """Of an experiment behind its load in order: the share of the levels above the last that no compaction has
+    rewritten by the middle of what is measured; and `wa_app` is known to half a compaction out of L0, since one more or
+    less falls into so many seconds."""
+    if setting.span is None:
+        return traffic
+    load, span = setting.load, setting.span
+    bytes_s = max(puts_s, LEAST_PUTS_S) * load.pair_bytes
+    rewritten = bytes_s * (span.warm_s + span.measured_s / 2) * max(0.0, traffic.wa_app - LOG_AND_FLUSH)
+    _, out_of_l0 = compacted(load, config)
+    one = out_of_l0 * config.l0_files * flushed_bytes(load, config)
+    share = one / 2 / (bytes_s * span.measured_s * traffic.wa_app)
+    spread = dict(traffic.spread)
+    return replace(
+        traffic,
+        as_loaded=max(0.0, 1 - rewritten / max(1.0, sum(traffic.level_bytes[:-1]))),
+        spread=tuple((spread | {"wa_app": math.hypot(spread.get("wa_app", 0.0), share)}).items()),
+    )
 
 
 def _puts(load: Workload, found: Prediction) -> float:

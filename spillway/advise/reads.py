@@ -34,13 +34,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spillway.advise.configuration import LEVELED, SEPARATED, Configuration
-from spillway.advise.drive import ServiceTimes
+from spillway.advise.configuration import LEVELED, SEPARATED, UNIVERSAL, Configuration
+from spillway.advise.drive import PAGE, ServiceTimes
 from spillway.advise.popularity import Classes, classes, scattered
-from spillway.advise.traffic import Traffic, tree_bytes
+from spillway.advise.traffic import BLOB_RECORD_BYTES, Traffic, tree_bytes
 from spillway.advise.workload import Workload
 from spillway.lsm import DEFAULT_COSTS, HostCosts
-from spillway.models.lsm_reads import COVERED
+from spillway.models.lsm import Layout
+from spillway.models.lsm_reads import COVERED, PAIR_EXTRA_BYTES, block_bytes, pages_of, reads_in_row
 
 FloatArray = NDArray[Any]
 
@@ -50,7 +51,6 @@ MOST_X, HALVINGS = 1e18, 20  # reads; and of the bisection for x
 ONE_IN = 0.01  # of the gets, that a 99th percentile leaves out
 LEAST_HELD = 1e-12  # of the keys: a run with fewer answers nothing
 MOST_PUTS, PUTS_STEPS = 100.0, 256  # puts for each key, beyond which runs have every key; points of a table
-READAHEAD_BYTES = 64 * 2**10  # mean of RocksDB's own, which doubles from 8 to 256 KiB. Source: guess
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,13 @@ class Read:
 
     def service_us(self, times: ServiceTimes, in_flight: float) -> float:
         """Time at the drive with so many reads in flight, nothing else on it."""
-        at_random = self.blocks * times.read_us(self.block_bytes, in_flight)
-        return at_random + self.ordered * times.read_us(self.ordered_bytes, in_flight)
+        return float(self.services_us(times, np.array([in_flight]))[0])
 
     def services_us(self, times: ServiceTimes, in_flight: FloatArray) -> FloatArray:
         """The same for each of several numbers in flight."""
-        at_random = self.blocks * times.reads_us(self.block_bytes, in_flight)
-        found: FloatArray = at_random + self.ordered * times.reads_us(self.ordered_bytes, in_flight)
+        found: FloatArray = self.blocks * times.part_us(self.block_bytes, in_flight)
+        if self.ordered:
+            found = found + self.ordered * times.part_us(self.ordered_bytes, in_flight)
         return found
 
     def slow_us(self, times: ServiceTimes, in_flight: float) -> float:
@@ -84,13 +84,14 @@ class Read:
         a hundred, and where most find their block in the cache one in a hundred reads one."""
         if self.blocks <= ONE_IN:
             return 0.0
-        usual = times.read_us(self.block_bytes, in_flight)
-        slow = max(0.0, times.read_p99_us(self.block_bytes, in_flight) - usual)
-        return slow * math.sqrt(max(1.0, self.blocks)) + max(0.0, 1 - self.blocks) * usual
+        usual = times.read_us(PAGE, in_flight)
+        slow = max(0.0, times.read_p99_us(PAGE, in_flight) - usual)
+        block_us = float(times.part_us(self.block_bytes, np.array([in_flight]))[0])
+        return slow * math.sqrt(max(1.0, self.blocks)) + max(0.0, 1 - self.blocks) * block_us
 
     def drive_us(self, times: ServiceTimes) -> float:
         """What it takes of a saturated drive."""
-        return self.blocks * times.read_cost_us(self.block_bytes) + self.ordered * times.read_cost_us(
+        return self.blocks * times.part_cost_us(self.block_bytes) + self.ordered * times.part_cost_us(
             self.ordered_bytes
         )
 
@@ -137,18 +138,31 @@ def runs_of(load: Workload, config: Configuration, traffic: Traffic) -> tuple[fl
     in_memory = float(1 - left.sum())
     found = []
     sizes = [(traffic.l0_files, traffic.l0_bytes), *((1.0, size) for size in traffic.level_bytes)]
+    if config.shape == UNIVERSAL:
+        sizes = _with_large_run(load, sizes)
     for at, (count, size) in enumerate(sizes):
         held = np.ones_like(left) if at == len(sizes) - 1 else _held(load, size / pair)
         # Files of L0 one after another, as the sum of a geometric series; of a part of a file its part.
         after = left * (1 - held) ** count
         reached = np.where(held > LEAST_HELD, (left - after) / np.maximum(held, LEAST_HELD), left * count)
         each = max(count, LEAST_HELD)
-        has_holes = config.shape in (LEVELED, SEPARATED) and 0 < at < len(sizes) - 1
+        covered = 1.0
+        if 0 < at < len(sizes) - 1:
+            covered = (COVERED if config.shape in (LEVELED, SEPARATED) else 1.0) * (1 - traffic.as_loaded)
         by_class = reached / each, (left - after) / each
         own = float(by_class[0].sum()), float(by_class[1].sum())
-        found.append(Run(count, size, *own, COVERED if has_holes else 1.0, by_class))
+        found.append(Run(count, size, *own, covered, by_class))
         left = after
     return in_memory, found
+
+
+def _with_large_run(load: Workload, sizes: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Of a universal tree L0 may have a run of many memtables: the data that nothing else holds."""
+    (count, size), *levels = sizes
+    left = load.data_bytes - count * size - sum(each for _, each in levels)
+    if count < 1 or left <= size:
+        return sizes
+    return [(count - 1, size), (1.0, left + size), *levels]
 
 
 @lru_cache(maxsize=64)
@@ -175,16 +189,17 @@ def _held(load: Workload, entries: float) -> FloatArray:
 
 def _missed(load: Workload, config: Configuration, runs: list[Run]) -> list[float]:
     """Share of the reads of blocks of each of the runs that the cache does not serve."""
-    passed, block_bytes = false_positives(config), _block_bytes(load, config)
+    passed, block = false_positives(config), block_bytes(_layout(load, config))
     cached = []
     for each in runs:
-        blocks = max(1.0, each.size / block_bytes)
-        reads = (load.gets * each.probed_by_class(passed) + load.scans * _weights(load)) / max(load.reads, 1e-9)
+        blocks = max(1.0, each.size / block)
+        of_scans = load.scans * _sought(load, config, runs, each) if load.scans else 0.0
+        reads = (load.gets * each.probed_by_class(passed) + of_scans * _weights(load)) / max(load.reads, 1e-9)
         if load.skew is None:
             cached.append((each.count, Classes(np.array([blocks]), reads)))
         else:
             cached.append((each.count, scattered(Classes(classes(load.pairs, load.skew).count, reads), blocks)))
-    return [1 - min(MOST_HITS, hit) for hit in _hits(cached, config.block_cache_bytes / block_bytes)]
+    return [1 - min(MOST_HITS, hit) for hit in _hits(cached, config.block_cache_bytes / block)]
 
 
 def _hits(runs: list[tuple[float, Classes]], cache_blocks: float) -> list[float]:
@@ -209,8 +224,31 @@ def _hits(runs: list[tuple[float, Classes]], cache_blocks: float) -> list[float]
     ]
 
 
-def _block_bytes(load: Workload, config: Configuration) -> float:
-    return max(float(config.block_bytes), float(load.pair_bytes))
+def _layout(load: Workload, config: Configuration) -> Layout:
+    """Of blocks: the tree's pairs, and how many of them a block is to hold."""
+    return _layout_of(tree_bytes(load, config), config.block_bytes)
+
+
+@lru_cache(maxsize=256)
+def _layout_of(pair_bytes: float, block: int) -> Layout:
+    """One for all that have such blocks: how many of them there are does not matter here."""
+    return Layout(1.0, float(pair_bytes), block_bytes=float(block))
+
+
+def _sought(load: Workload, config: Configuration, runs: list[Run], run: Run) -> float:
+    """Blocks of one run that a scan reads: it is sought, and has its share of the pairs."""
+    return 1 + _share(runs, run) * _blocks_of_pairs(load, config)
+
+
+def _share(runs: list[Run], run: Run) -> float:
+    """Of all pairs, in each of these."""
+    return run.size / max(sum(each.count * each.size for each in runs), LEAST_HELD)
+
+
+def _blocks_of_pairs(load: Workload, config: Configuration) -> float:
+    """Full of the pairs of a scan."""
+    layout = _layout(load, config)
+    return load.scan_pairs * (layout.pair_bytes + PAIR_EXTRA_BYTES) / block_bytes(layout)
 
 
 def get(load: Workload, config: Configuration, traffic: Traffic, costs: HostCosts = DEFAULT_COSTS) -> Read:
@@ -220,32 +258,54 @@ def get(load: Workload, config: Configuration, traffic: Traffic, costs: HostCost
     missed = _missed(load, config, runs)
     looked_into = sum(each.count * each.probed(1.0) for each in runs)
     of_value = 1 - in_memory if config.shape == SEPARATED else 0.0
-    blocks = sum(each.count * each.probed(passed) * miss for each, miss in zip(runs, missed, strict=True)) + of_value
-    block_bytes = _block_bytes(load, config)
+    of_tree = sum(each.count * each.probed(passed) * miss for each, miss in zip(runs, missed, strict=True))
+    blocks = of_tree + of_value
+    read_bytes = of_tree * _read_bytes(block_bytes(_layout(load, config))) + of_value * _value_bytes(load)
     return Read(
         blocks=blocks,
-        block_bytes=block_bytes,
+        block_bytes=read_bytes / blocks if blocks else PAGE,
         ordered=0.0,
         ordered_bytes=0.0,
-        processor_us=(costs.get_ns + costs.probe_ns * looked_into + costs.merge_byte_ns * blocks * block_bytes) / 1e3,
+        processor_us=(costs.get_ns + costs.probe_ns * looked_into + costs.merge_byte_ns * read_bytes) / 1e3,
     )
 
 
 def scan(load: Workload, config: Configuration, traffic: Traffic, costs: HostCosts = DEFAULT_COSTS) -> Read:
     """A seek and ``scan_pairs`` steps. Separated values are each read at random."""
-    _, each_run = runs_of(load, config, traffic)
-    runs, missed = sorted_runs(traffic), _missed(load, config, each_run)
-    wanted = load.scan_pairs * load.pair_bytes
-    separated = config.shape == SEPARATED
-    beyond = 0.0 if separated else max(0.0, wanted - config.block_bytes) * missed[-1]
-    at_random = sum(each.count * miss for each, miss in zip(each_run, missed, strict=True))
-    blocks = at_random + (load.scan_pairs if separated else 0.0)
-    block_bytes = _block_bytes(load, config)
-    of_steps = costs.get_ns + costs.probe_ns * runs + costs.next_ns * load.scan_pairs
+    _, runs = runs_of(load, config, traffic)
+    layout = _layout(load, config)
+    first_bytes = _read_bytes(block_bytes(layout))
+    of_values = float(load.scan_pairs) if config.shape == SEPARATED else 0.0
+    at_random = ordered = ordered_bytes = 0.0
+    whole = 1 + _blocks_of_pairs(load, config)
+    for at, (each, miss) in enumerate(zip(runs, _missed(load, config, runs), strict=True)):
+        loaded = traffic.as_loaded if at else 0.0
+        # Where no other run spans its keys, a run has all pairs of a scan or none, and is else sought in few blocks.
+        cases = [(1 - loaded, _sought(load, config, runs, each)), (loaded * _share(runs, each), whole)]
+        for chance, sought in cases:
+            own_reads, own_pages = reads_in_row(layout, sought)
+            missing = each.count * miss * chance
+            at_random += missing
+            ordered += missing * (own_reads - 1)
+            ordered_bytes += missing * max(0.0, own_pages * PAGE - first_bytes)
+    blocks = at_random + of_values
+    random_bytes = at_random * first_bytes + of_values * _value_bytes(load)
+    of_steps = costs.get_ns + costs.probe_ns * sorted_runs(traffic) + costs.next_ns * load.scan_pairs
     return Read(
         blocks=blocks,
-        block_bytes=block_bytes,
-        ordered=beyond / READAHEAD_BYTES,
-        ordered_bytes=float(READAHEAD_BYTES),
-        processor_us=(of_steps + costs.merge_byte_ns * (blocks * block_bytes + beyond)) / 1e3,
+        block_bytes=random_bytes / blocks if blocks else PAGE,
+        ordered=ordered,
+        ordered_bytes=ordered_bytes / ordered if ordered else 0.0,
+        processor_us=(of_steps + costs.merge_byte_ns * (random_bytes + ordered_bytes)) / 1e3,
     )
+
+
+@lru_cache(maxsize=256)
+def _read_bytes(stored: float) -> float:
+    """Of the drive's pages that hold so many bytes of a file, wherever they begin."""
+    return PAGE * pages_of(stored)
+
+
+def _value_bytes(load: Workload) -> float:
+    """Of the pages that hold a separated value, as it lies in a blob file."""
+    return _read_bytes(load.pair_bytes + BLOB_RECORD_BYTES)

@@ -57,6 +57,7 @@ class Traffic:
     worst_wait_s: float = 0.0
     spread: tuple[tuple[str, float], ...] = ()
     simulated: bool = False
+    as_loaded: float = 0.0  # share of the levels above the last whose keys no other run spans
 
 
 def settled(load: Workload, config: Configuration, traffic: Traffic) -> Traffic:

@@ -25,6 +25,7 @@ and look-ups, `table/block_based/block_prefetcher.cc` for read-ahead).
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
@@ -82,6 +83,7 @@ def reached(bytes_by_level: Array) -> Array:
     return np.asarray(1 - np.concatenate(([0.0], np.cumsum(shares)[:-1])), dtype=np.float64)
 
 
+@lru_cache(maxsize=256)
 def block_bytes(layout: Layout) -> float:
     """Bytes of a data block as RocksDB makes them: whole pairs, up to B' or beyond it by the last one."""
     pair = float(quantity("pair_bytes", layout.pair_bytes)) + PAIR_EXTRA_BYTES
@@ -148,6 +150,7 @@ def reads_in_row(layout: Layout, blocks: float) -> tuple[float, float]:
     return below[0] + part * (above[0] - below[0]), below[1] + part * (above[1] - below[1])
 
 
+@lru_cache(maxsize=4096)
 def _reads(layout: Layout, blocks: int) -> tuple[float, float]:
     block, ahead = block_bytes(layout), FIRST_AHEAD_BYTES
     reads, pages, held = 0, 0.0, 0.0

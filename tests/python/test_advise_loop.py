@@ -27,9 +27,10 @@ DIES, READ_US, CLIENTS = 16, 60.0, 96
 
 def of_dies() -> Drive:
     """Reads that go to one of so many dies at random: beside k - 1 others one takes 1 + (k - 1) / dies times as long,
-    as in a balanced network. Programs take a millisecond."""
+    as in a balanced network; reads of several pages take no longer. Programs take a millisecond."""
     curve = [(k, READ_US * (1 + (k - 1) / DIES), 3 * READ_US * (1 + (k - 1) / DIES)) for k in range(1, 40 * CLIENTS)]
-    return replace(DRIVE, times=ServiceTimes({4096: curve}, STREAMS), program_us=1000.0, reads_overtake=8)
+    streams = STREAMS | {"read": [(1, 1e6), (16, 1e6)]}
+    return replace(DRIVE, times=ServiceTimes({4096: curve}, streams), program_us=1000.0, reads_overtake=8)
 
 
 def system(load: Workload, drive: Drive, cores: int = 8, costs: HostCosts = DEFAULT_COSTS, **changes: Any) -> System:
