@@ -12,7 +12,8 @@ was measured and predicted, and over all that other work on the machine did not 
 
     near          cases in which the advised configuration is within 10 % of the fastest that was measured
     worse         cases in which it is slower than RocksDB's defaults by more than 3 %
-    near_total    the same as `near`, ranked by wa_total (cases with puts)
+    kept          cases in which it is those defaults, since nothing is predicted to be better by more than may be wrong
+    near_total    the same as `near`, ranked by wa_total (cases with puts); worse_total: as `worse`
     errors        measured / predicted over all configurations: quartiles, and the share within each interval
 """
 
@@ -38,6 +39,7 @@ from spillway.advise.configuration import (
     UNIVERSAL,
     Configuration,
 )
+from spillway.advise.decide import decide
 from spillway.advise.drive import Drive, of_preset
 from spillway.advise.predict import Figure, Prediction
 from spillway.advise.rank import sort_key
@@ -171,8 +173,9 @@ def figures_of(summary: Document) -> Document:
     arms = {}
     for name, each in summary["arms"].items():
         if each["standing"]["complete"] and each["throughput_ops_s"]:
-            late_us = (each["standing"]["pacing_error_us"] or {}).get("p50")
-            arms[name] = {key: each.get(key) for key in FIGURES} | {"late_us": late_us}
+            late = each["standing"]["pacing_error_us"] or {}
+            arms[name] = {key: each.get(key) for key in FIGURES}
+            arms[name] |= {"late_us": late.get("p50"), "late_p99_us": late.get("p99")}
             arms[name]["throughput_ops_s"] *= TIME_SCALE
     return arms
 
@@ -203,9 +206,10 @@ def case_result(case: Case, scaled: Scaled, figures: Document) -> Document:
     if not known:  # every arm failed
         return result
     rates = {name: figures[name]["throughput_ops_s"] for name in known}
-    advised = min(known, key=lambda name: sort_key(predicted[name], "throughput"))
+    advised, first = advice(known, predicted, "throughput")
     result |= {
         "advised": advised,
+        "ranked_first": first,
         "best": max(rates, key=lambda name: rates[name]),
         "of_best": rates[advised] / max(rates.values()),
         "of_defaults": rates[advised] / rates["defaults"] if "defaults" in rates else None,
@@ -213,9 +217,22 @@ def case_result(case: Case, scaled: Scaled, figures: Document) -> Document:
     if case.load.puts >= 0.5:
         totals = {name: figures[name]["wa_total"] for name in known if figures[name]["wa_total"]}
         if totals:
-            least = min(totals, key=lambda name: sort_key(predicted[name], "wa-total"))
-            result |= {"advised_by_wa_total": least, "of_least_wa_total": totals[least] / min(totals.values())}
+            least, first = advice(list(totals), predicted, "wa-total")
+            result |= {
+                "advised_by_wa_total": least,
+                "ranked_first_by_wa_total": first,
+                "of_least_wa_total": totals[least] / min(totals.values()),
+                "of_defaults_wa_total": totals[least] / totals["defaults"] if "defaults" in totals else None,
+            }
     return result
+
+
+def advice(known: list[str], predicted: dict[str, Prediction], order: str) -> tuple[str, str]:
+    """Of those that were measured: what is advised, and what comes first by prediction alone."""
+    by_order = sorted(known, key=lambda name: sort_key(predicted[name], order))
+    defaults = predicted["defaults"] if "defaults" in known else None
+    decision = decide([predicted[name] for name in by_order], defaults, order)
+    return ("defaults" if decision.place is None else by_order[decision.place - 1]), by_order[0]
 
 
 def summary(results: list[Document]) -> Document:
@@ -234,8 +251,10 @@ def verdict(results: list[Document]) -> Document:
         "cases": len(results),
         "of": len(DRIVES) * len(LOADS),
         "near": sum(each["of_best"] >= 1 - NEAR for each in results),
+        "kept": sum(each.get("advised") == "defaults" for each in results),
         "worse": sum((each["of_defaults"] or 1) < 1 - WORSE for each in results),
         "near_total": sum(each <= 1 + NEAR for each in by_total),
+        "worse_total": sum((each.get("of_defaults_wa_total") or 1) > 1 + WORSE for each in results),
         "cases_total": len(by_total),
         "errors": {name: errors(results, name) for name in ("throughput_ops_s", "wa_app", "wa_device", "wa_total")},
     }

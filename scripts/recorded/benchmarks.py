@@ -212,7 +212,11 @@ def advise_grid(records: Records) -> list[str]:
         f"{result['measured']} of {result['of']} cases were measured, {result['cases']} of them undisturbed by other "
         f"work on the machine, which is what follows. In {result['near']} of them the advised "
         f"configuration is within 10 % of the fastest, in {result['worse']} slower than the defaults by more "
-        f"than 3 %; ranked by `wa_total`, in {result['near_total']} of {result['cases_total']} within 10 % of least."
+        f"than 3 %; ranked by `wa_total`, in {result['near_total']} of {result['cases_total']} within 10 % of least"
     )
+    if "kept" in result:  # since the defaults are advised where nothing is better by more than may be wrong
+        said += f", in {result['worse_total']} more than 3 % above the defaults."
+        said += f" In {result['kept']} the defaults are advised"
+    said += "."
     titles = ("measured / predicted", "figures", "lower quartile", "median", "upper quartile", "within the interval")
     return [said, "", *table(header, rows), "", *table(titles, errors)]

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from spillway.advise.configuration import Configuration, db_options, family_options, table_options
+from spillway.advise.decide import RATIO_ERROR
 from spillway.advise.others import Others
 from spillway.advise.predict import MODEL_ERROR, Figure, Prediction
 from spillway.advise.rank import keeps, limits_of
@@ -37,6 +38,12 @@ def document(advice: Advice, others: Others, verified: list[Verified]) -> Docume
         "considered": advice.considered,
         "simulated": advice.simulated,
         "model_error": dict(MODEL_ERROR),
+        "ratio_error": dict(RATIO_ERROR),
+        "advised": {
+            "place": advice.decision.place,
+            "why": advice.decision.why,
+            "configuration": asdict(advice.decision.advised.config),
+        },
         "ranked": [prediction(each) for each in advice.ranked],
         "rivals": {
             name: prediction(each) | {"within_limits": keeps(each, limits)} for name, each in advice.rivals.items()
@@ -45,7 +52,7 @@ def document(advice: Advice, others: Others, verified: list[Verified]) -> Docume
         "refused": dict(advice.refused),
         "ended": advice.ended,
         "reasons": [asdict(each) for each in reasons(advice)],
-        "options": options(advice.winner.config),
+        "options": options(advice.decision.advised.config),
         "others": asdict(others),
         "verified": [_verified(each) for each in verified],
     }

@@ -12,16 +12,18 @@ A Ctrl-C ends the search, and what has been simulated is ranked.
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from spillway.advise.configuration import LEVELED, MIB, SEPARATED, SHAPES, SINGLE, Configuration
+from spillway.advise.decide import Decision, decide
 from spillway.advise.drive import Drive
 from spillway.advise.exact import exact
 from spillway.advise.loop import System
 from spillway.advise.predict import Prediction, predict
 from spillway.advise.rank import ORDERS, gains, keeps, limits_of, ranked, sort_key
 from spillway.advise.simulated import Setting, Simulate, in_parallel, quick, simulator
-from spillway.advise.space import configurations, least_held_bytes, neighbours, rivals, with_cache
+from spillway.advise.space import OF_ROCKSDB, configurations, least_held_bytes, neighbours, rivals, with_cache
 from spillway.advise.traffic import Traffic, closed_form, settled
 from spillway.advise.workload import Limits, Workload
 from spillway.errors import DriveFull, Interrupted, SpillwayError
@@ -77,8 +79,14 @@ class Advice:
 
     @property
     def winner(self) -> Prediction:
-        """The best."""
+        """The best by prediction."""
         return self.ranked[0]
+
+    @cached_property
+    def decision(self) -> Decision:
+        """What is advised: the best, or RocksDB's defaults where it is not better by more than may be wrong."""
+        limits = limits_of(self.request.load, self.request.limits)
+        return decide(self.ranked, self.rivals.get(OF_ROCKSDB), self.request.order, limits)
 
 
 def advise(request: Request, watch: Watch | None = None) -> Advice:

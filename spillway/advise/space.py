@@ -32,6 +32,7 @@ WRITE_BUFFERS = (2, 4)
 FILES_OF_A_BUFFER = (0.5, 1.0)
 SEPARATED_FROM = 256  # bytes of a value: an address takes a tenth of that. Source: guess
 LEAST_CACHE = LEAST_BUFFER
+OF_ROCKSDB = "RocksDB's defaults"  # the name of a rival
 SMALLEST_BUFFER, LARGEST_BUFFER = MIB, 1024 * MIB
 
 
@@ -68,7 +69,7 @@ def least_held_bytes(load: Workload) -> int:
 
 def rivals(load: Workload, limits: Limits) -> dict[str, Configuration]:
     """What advice is compared with: as they are, but for the memory that a block cache may have."""
-    named = {"RocksDB's defaults": DEFAULTS, "flash configuration": FLASH}
+    named = {OF_ROCKSDB: DEFAULTS, "flash configuration": FLASH}
     return {name: with_cache(each, load, limits) or each for name, each in named.items()}
 
 

@@ -185,7 +185,7 @@ def _plan_file(text: str) -> Iterator[Path]:
 
 
 def chosen(advice: Advice) -> dict[str, Configuration]:
-    """The arms: the winner, the rivals, and the best of other shapes or else the next."""
+    """The arms: the winner, what is advised, the rivals, and the best of other shapes or else the next."""
     shapes = {advice.winner.config.shape}
     others: list[Configuration] = []
     for each in advice.ranked[1:]:
@@ -193,7 +193,11 @@ def chosen(advice: Advice) -> dict[str, Configuration]:
             others.append(each.config)
             shapes.add(each.config.shape)
     others += [each.config for each in advice.ranked[1:] if each.config not in others]
-    named = {"advised": advice.winner.config}
+    advised = advice.decision.advised.config
+    others = [each for each in others if each != advised]
+    named = {"advised": advised} if advice.decision.place is not None else {}  # else it is a rival
+    if advised != advice.winner.config:
+        named["ranked first"] = advice.winner.config
     named |= {name: each.config for name, each in advice.rivals.items()}
     return named | {f"runner-up {at}": config for at, config in enumerate(others[:RUNNERS_UP], 1)}
 

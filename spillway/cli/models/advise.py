@@ -77,7 +77,7 @@ _ORDERS = ("throughput", "wa-total", "p99", "lifetime", "space")
 @click.option("--top", type=WholeRange(1, 100), default=6, show_default=True, help="Configurations to show.")
 @click.option("--no-discard", is_flag=True, help="The drive is not told of deleted files.")
 @click.option("--current", type=click.Path(path_type=Path), help="Compare with this OPTIONS file of yours.")
-@click.option("--options", "options_path", type=click.Path(path_type=Path), help="Write the winner as an OPTIONS file.")
+@click.option("--options", "options_path", type=click.Path(path_type=Path), help="Write the advice as an OPTIONS file.")
 @click.option("--wiredtiger", "wiredtiger_path", type=click.Path(path_type=Path), help="Write WiredTiger's strings.")
 @click.option("--verify", "verifies", is_flag=True, help="Run winner, rivals and runners-up, scaled, and compare.")
 @click.option("--out", "directory", type=click.Path(path_type=Path), help="Of --verify  [default: runs/verify-TIME]")
@@ -99,6 +99,7 @@ def advise_command(
     """Rank configurations of RocksDB for a drive, a data set and a mix of operations.
 
     Thousands are compared in closed form, a hundred are simulated on the drive's model, the best of them thoroughly.
+    The first is advised, or RocksDB's defaults where it is not better by more than predictions are wrong by.
     For each line of the winner the reason is told with the figure behind it; then what the drive's figures say for
     nodes of a B-tree, batches of a buffer pool and compactions at once. With --verify winner, RocksDB's defaults, the
     flash configuration and the runners-up are run, and measured figures stand beside the predicted ones.
@@ -342,7 +343,9 @@ def _write_options(found: "Advice", path: Path | None) -> None:
     from spillway.advise.words import asked
 
     if path is not None:
-        text = options_text(found.winner.config, f"{' '.join(command_line())}\n{asked(found)}")
+        text = options_text(
+            found.decision.advised.config, f"{' '.join(command_line())}\n{asked(found)}\n{found.decision.why}"
+        )
         write_output(path, text, "--options")
 
 
@@ -373,6 +376,7 @@ def _show(found: "Advice", beside: "Others") -> None:
     out.print(figures(words.HEADER, words.rows(found.ranked)))
     out.print(f"{words.intervals()}\n", soft_wrap=True)
     out.print("\n".join(words.configurations(found.ranked)) + "\n", soft_wrap=True)
+    out.print(f"{found.decision.why}\n", soft_wrap=True)
     out.print("To compare with", style="bold")
     out.print(figures(words.HEADER, words.rival_rows(found)))
     out.print("Against 1 they have:\n" + "\n".join(words.comparison(found)), soft_wrap=True)
