@@ -22,6 +22,22 @@ struct Origin {
   Entries entries;
 };
 
+bool older(const BlobReference& a, const BlobReference& b) { return a.blob->number < b.blob->number; }
+
+// Of references that are in the order of the blob files, those to one file become one.
+void combine_neighbours(BlobReferences& references) {
+  auto last = references.begin();
+  for (auto at = references.begin(); at != references.end(); ++at) {
+    if (at == last) continue;
+    if (at->blob == last->blob) {
+      for (std::size_t c = 0; c < at->entries.size(); ++c) last->entries[c] += at->entries[c];
+    } else if (++last != at) {
+      *last = std::move(*at);
+    }
+  }
+  if (last != references.end()) references.erase(last + 1, references.end());
+}
+
 // Collects the entries of output files and decides where each ends.
 class Outputs {
  public:
@@ -99,21 +115,26 @@ class Outputs {
   void end() {
     open_ = false;
     file_->bytes = entries_ * spec_.entry_bytes;
-    for (std::size_t i = 0; i < origins_.size(); ++i) carry_over(*spec_.inputs[i], origins_[i]);
+    carry_over();
     if (entries_ > 0) files_.push_back(std::move(file_));
   }
 
-  // The open file gets its part of what an input refers to.
-  void carry_over(const SortedFile& input, const Entries& from_it) {
-    for (const BlobReference& theirs : input.blobs) {
-      auto& own = file_->blobs;
-      auto at = std::find_if(own.begin(), own.end(), [&](const BlobReference& one) { return one.blob == theirs.blob; });
-      if (at == own.end()) at = own.insert(at, {theirs.blob, Entries(classes_)});
-      for (std::size_t c = 0; c < classes_; ++c) {
-        if (input.entries[c] > 0) at->entries[c] += theirs.entries[c] * from_it[c] / input.entries[c];
+  // The open file gets its part of what the inputs refer to, in the order of the blob files.
+  void carry_over() {
+    std::vector<BlobReference>& own = file_->blobs;
+    for (std::size_t i = 0; i < origins_.size(); ++i) {
+      if (total(origins_[i]) <= 0) continue;
+      const SortedFile& input = *spec_.inputs[i];
+      for (const BlobReference& theirs : input.blobs) {
+        BlobReference& part = own.emplace_back(theirs);
+        for (std::size_t c = 0; c < classes_; ++c) {
+          part.entries[c] *= input.entries[c] > 0 ? origins_[i][c] / input.entries[c] : 0;
+        }
       }
     }
-    std::erase_if(file_->blobs, [](const BlobReference& one) { return total(one.entries) < kAlmostNone; });
+    std::stable_sort(own.begin(), own.end(), older);
+    combine_neighbours(own);
+    std::erase_if(own, [](const BlobReference& one) { return total(one.entries) < kAlmostNone; });
   }
 
   const MergeSpec& spec_;
