@@ -14,11 +14,46 @@ constexpr double kLeastReferenced = 0.5;   // values: below it a file most likel
 constexpr double kFileOverhead = 30 + 32;  // header and footer. Source: BlobLogHeader, BlobLogFooter
 constexpr double kAlmostNone = 1e-6;       // values: what rounding may leave
 
-void add_references(const Files& sorted, double sign) {
+void add_references(const Files& sorted) {
   for (const File& file : sorted) {
-    for (const BlobReference& reference : file->blobs) reference.blob->referenced += sign * total(reference.entries);
+    for (const BlobReference& reference : file->blobs) reference.blob->referenced += total(reference.entries);
   }
 }
+
+// Whether a blob file has died of it.
+bool remove_references(const Files& sorted) {
+  bool died = false;
+  for (const File& file : sorted) {
+    for (const BlobReference& reference : file->blobs) {
+      double& referenced = reference.blob->referenced;
+      const bool was_alive = referenced >= kLeastReferenced;
+      referenced -= total(reference.entries);
+      died = died || (was_alive && referenced < kLeastReferenced);
+    }
+  }
+  return died;
+}
+
+// Finds the relocation of a blob file, with a number below `end`, among many.
+class RelocationIndex {
+ public:
+  RelocationIndex(const Files& sorted, std::uint64_t end, const std::vector<Relocation>& relocations) : first_(end) {
+    for (const File& file : sorted) {
+      for (const BlobReference& one : file->blobs) first_ = std::min(first_, one.blob->number);
+    }
+    for (const Relocation& one : relocations) first_ = std::min(first_, one.blob->number);
+    places_.resize(end - first_);
+    for (std::size_t i = 0; i < relocations.size(); ++i) {
+      if (relocations[i].blob->number < end) (*this)[*relocations[i].blob] = i + 1;
+    }
+  }
+  // The place of a blob file's relocation and 1; 0: it has none yet.
+  std::size_t& operator[](const BlobFile& blob) { return places_[blob.number - first_]; }
+
+ private:
+  std::uint64_t first_;  // number of a blob file
+  std::vector<std::size_t> places_;
+};
 
 // The number of the oldest blob file, dead ones left out, that a sorted file refers to.
 std::optional<std::uint64_t> oldest_of(const SortedFile& file) {
@@ -41,8 +76,8 @@ std::vector<Blob> BlobFiles::write(std::span<const File> sorted, std::span<const
     const double all = total(values[i]);
     for (double left = all; left > kAlmostNone;) {
       if (made.empty() || made.back()->values >= most - kAlmostNone) {
-        made.push_back(std::make_shared<BlobFile>());
-        made.back()->number = next_number_++;
+        made.push_back(&all_.emplace_back());
+        made.back()->number = all_.size();
       }
       BlobFile& blob = *made.back();
       const double taken = std::min(left, most - blob.values);
@@ -67,16 +102,19 @@ std::uint64_t BlobFiles::collected_until() const {
 
 std::vector<Entries> BlobFiles::collect(const Files& sorted, std::vector<Relocation>& relocations) const {
   const std::uint64_t newer = collected_until();
+  RelocationIndex index(sorted, newer, relocations);
   std::vector<Entries> lost;
   for (const File& file : sorted) {
     Entries& of_file = lost.emplace_back(file->entries.size(), 0.0);
     std::erase_if(file->blobs, [&](const BlobReference& reference) {
       if (reference.blob->number >= newer) return false;
       for (std::size_t c = 0; c < of_file.size(); ++c) of_file[c] += reference.entries[c];
-      const auto same = [&](const Relocation& one) { return one.blob == reference.blob; };
-      auto at = std::find_if(relocations.begin(), relocations.end(), same);
-      if (at == relocations.end()) at = relocations.insert(at, {reference.blob, 0, 0});
-      at->values += total(reference.entries);
+      std::size_t& place = index[*reference.blob];
+      if (place == 0) {
+        relocations.push_back({reference.blob, 0, 0});
+        place = relocations.size();
+      }
+      relocations[place - 1].values += total(reference.entries);
       return true;
     });
   }
@@ -127,12 +165,15 @@ void BlobFiles::end_reading(const std::vector<Relocation>& relocations) {
 }
 
 void BlobFiles::replace(const Files& removed, const Files& added, const std::vector<Blob>& complete) {
-  add_references(added, 1);
-  add_references(removed, -1);
-  live_.insert(live_.end(), complete.begin(), complete.end());
-  const auto older = [](const Blob& a, const Blob& b) { return a->number < b->number; };
-  std::sort(live_.begin(), live_.end(), older);
+  add_references(added);
+  bool died = remove_references(removed);
   const auto is_alive = [](const Blob& blob) { return blob->referenced >= kLeastReferenced; };
+  for (const Blob& blob : complete) {
+    const auto older = [](const Blob& a, const Blob& b) { return a->number < b->number; };
+    live_.insert(std::upper_bound(live_.begin(), live_.end(), blob, older), blob);
+    died = died || !is_alive(blob);
+  }
+  if (!died) return;
   const auto dead = std::stable_partition(live_.begin(), live_.end(), is_alive);
   dead_.insert(dead_.end(), dead, live_.end());
   live_.erase(dead, live_.end());

@@ -4,10 +4,12 @@
 // their addresses. Compactions carry addresses over (merge.h). Where values are collected, a compaction relocates those
 // that lie in the oldest files (an age cutoff of all there are when it begins) into new ones. A file whose values no
 // sorted file refers to is deleted. Bytes of blob files count for no level and no limit of pending bytes.
-// A number of references is an expected one: a file is dead below half of a value.
+// A number of references is an expected one: a file is dead below half of a value. What was left of such a value may
+// still name the file, so its record (BlobFile) stays for as long as the simulation.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -18,7 +20,7 @@ namespace spillway::lsm {
 
 // Values that a compaction relocates, of one blob file.
 struct Relocation {
-  Blob blob;
+  Blob blob = nullptr;
   double values = 0;
   double until = 0;  // values of this one and of those before it
 };
@@ -58,9 +60,9 @@ class BlobFiles {
 
   const BlobOptions options_;
   const double record_bytes_;
+  std::deque<BlobFile> all_;  // that ever were, by number from 1 on
   std::vector<Blob> live_;
   std::vector<Blob> dead_;  // that are still read
-  std::uint64_t next_number_ = 1;
 };
 
 }  // namespace spillway::lsm

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numbers>
 #include <utility>
 
@@ -22,27 +23,28 @@ struct Origin {
   Entries entries;
 };
 
-bool older(const BlobReference& a, const BlobReference& b) { return a.blob->number < b.blob->number; }
-
-// Of references that are in the order of the blob files, those to one file become one.
-void combine_neighbours(BlobReferences& references) {
-  auto last = references.begin();
-  for (auto at = references.begin(); at != references.end(); ++at) {
-    if (at == last) continue;
-    if (at->blob == last->blob) {
-      for (std::size_t c = 0; c < at->entries.size(); ++c) last->entries[c] += at->entries[c];
-    } else if (++last != at) {
-      *last = std::move(*at);
-    }
+// Adds references to those that are there, both in the order of the blob files. `shares`, by class: of `more`.
+void add_shares(BlobReferences& references, const BlobReferences& more, const Entries& shares,
+                BlobReferences& scratch) {
+  scratch.clear();
+  auto at = references.begin();
+  for (const BlobReference& theirs : more) {
+    while (at != references.end() && at->blob->number < theirs.blob->number) scratch.push_back(std::move(*at++));
+    BlobReference& part = scratch.emplace_back(theirs);
+    for (std::size_t c = 0; c < shares.size(); ++c) part.entries[c] *= shares[c];
+    if (at == references.end() || at->blob != part.blob) continue;
+    for (std::size_t c = 0; c < shares.size(); ++c) part.entries[c] += at->entries[c];
+    ++at;
   }
-  if (last != references.end()) references.erase(last + 1, references.end());
+  std::move(at, references.end(), std::back_inserter(scratch));
+  references.swap(scratch);
 }
 
 // Collects the entries of output files and decides where each ends.
 class Outputs {
  public:
   Outputs(const KeySpace& keys, const MergeSpec& spec, ssd::Random& random)
-      : spec_(spec), random_(random), classes_(keys.classes()), origins_(spec.inputs.size()) {
+      : spec_(spec), random_(random), classes_(keys.classes()) {
     const bool aligned = spec.align_to_grandparents && !spec.grandparents.empty();
     most_bytes_ = spec.target_file_bytes == 0 ? 1e300 : spec.target_file_bytes * (aligned ? 2 : 1);
   }
@@ -61,7 +63,8 @@ class Outputs {
       const double share = taken / all;
       for (std::size_t c = 0; c < classes_; ++c) file_->entries[c] += entries[c] * share;
       for (const Origin& origin : origins) {
-        for (std::size_t c = 0; c < classes_; ++c) origins_[origin.input][c] += origin.entries[c] * share;
+        Entries& sum = origin_of(origin.input);
+        for (std::size_t c = 0; c < classes_; ++c) sum[c] += origin.entries[c] * share;
       }
       entries_ += taken;
       left -= taken;
@@ -102,7 +105,7 @@ class Outputs {
     file_->low = low;
     file_->high = low;
     file_->entries.assign(classes_, 0);
-    for (Entries& entries : origins_) entries.assign(classes_, 0);
+    origins_.clear();
     entries_ = 0;
     passed_ = 0;
     ended_before_ = ended_;
@@ -119,22 +122,26 @@ class Outputs {
     if (entries_ > 0) files_.push_back(std::move(file_));
   }
 
+  // What the open file has of an input. It has something of few of them, whose ranges end one after another.
+  Entries& origin_of(std::size_t input) {
+    const auto same = [input](const Origin& one) { return one.input == input; };
+    const auto found = std::find_if(origins_.rbegin(), origins_.rend(), same);
+    return found != origins_.rend() ? found->entries : origins_.emplace_back(Origin{input, Entries(classes_)}).entries;
+  }
+
   // The open file gets its part of what the inputs refer to, in the order of the blob files.
   void carry_over() {
-    std::vector<BlobReference>& own = file_->blobs;
-    for (std::size_t i = 0; i < origins_.size(); ++i) {
-      if (total(origins_[i]) <= 0) continue;
-      const SortedFile& input = *spec_.inputs[i];
-      for (const BlobReference& theirs : input.blobs) {
-        BlobReference& part = own.emplace_back(theirs);
-        for (std::size_t c = 0; c < classes_; ++c) {
-          part.entries[c] *= input.entries[c] > 0 ? origins_[i][c] / input.entries[c] : 0;
-        }
-      }
+    std::sort(origins_.begin(), origins_.end(), [](const Origin& a, const Origin& b) { return a.input < b.input; });
+    references_.clear();
+    for (Origin& origin : origins_) {
+      if (total(origin.entries) <= 0) continue;
+      const SortedFile& input = *spec_.inputs[origin.input];
+      Entries& shares = origin.entries;
+      for (std::size_t c = 0; c < classes_; ++c) shares[c] = input.entries[c] > 0 ? shares[c] / input.entries[c] : 0;
+      add_shares(references_, input.blobs, shares, scratch_);
     }
-    std::stable_sort(own.begin(), own.end(), older);
-    combine_neighbours(own);
-    std::erase_if(own, [](const BlobReference& one) { return total(one.entries) < kAlmostNone; });
+    const auto is_some = [](const BlobReference& one) { return total(one.entries) >= kAlmostNone; };
+    std::copy_if(references_.begin(), references_.end(), std::back_inserter(file_->blobs), is_some);
   }
 
   const MergeSpec& spec_;
@@ -142,7 +149,9 @@ class Outputs {
   const std::size_t classes_;
   double most_bytes_ = 0;
 
-  std::vector<Entries> origins_;  // what the open file has of each input
+  std::vector<Origin> origins_;  // what the open file has of inputs
+  BlobReferences references_;    // of the file that ends
+  BlobReferences scratch_;
   Files files_;
   File file_;
   bool open_ = false;

@@ -28,11 +28,12 @@ struct BlobFile {
   double garbage_bytes() const { return values > referenced ? bytes * (1 - referenced / values) : 0; }
 };
 
-using Blob = std::shared_ptr<BlobFile>;
+// BlobFiles owns it.
+using Blob = BlobFile*;
 
 // Entries of a sorted file whose values lie in one blob file; they are spread over the file's keys as all others are.
 struct BlobReference {
-  Blob blob;
+  Blob blob = nullptr;
   Entries entries;
 };
 
