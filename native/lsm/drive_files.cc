@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <limits>
 
 namespace spillway::lsm {
 namespace {
 
 constexpr std::uint64_t kChunkBefore = 1048576;  // bytes of a write before time begins, as of a compaction
+
+constexpr Nanos kEndOfTime = std::numeric_limits<Nanos>::max() / 2;
 
 std::uint64_t page_bytes_of(const device::DriveModel& drive) {
   return std::max<std::uint64_t>(DriveFiles::kPageBytes, drive.mapping_unit_bytes());
@@ -130,6 +133,17 @@ void DriveFiles::flush(Nanos now, Owner owner) {
 void DriveFiles::advance(Nanos now, std::vector<Owner>& ready) {
   done_.clear();
   drive_.advance(origin_ + now, done_);
+  take_done(ready);
+}
+
+std::optional<Nanos> DriveFiles::advance_to_completion(std::optional<Nanos> until, std::vector<Owner>& ready) {
+  done_.clear();
+  drive_.advance_to_completion(until ? origin_ + *until : kEndOfTime, done_);
+  take_done(ready);
+  return done_.empty() ? std::nullopt : std::optional(done_.back().completed - origin_);
+}
+
+void DriveFiles::take_done(std::vector<Owner>& ready) {
   for (const ssd::Completion& completion : done_) {
     refused_ = refused_ || completion.outcome != ssd::Outcome::success;
     const auto owner = static_cast<Owner>(completion.tag);

@@ -55,6 +55,9 @@ class DriveFiles {
   std::optional<Nanos> next_event() const;
   // Appends the owners whose requests are complete.
   void advance(Nanos now, std::vector<Owner>& ready);
+  // Goes on to `until` (nothing: as far as the drive goes), but no further than to the first time at which commands are
+  // complete. Returns it, if there is one, and appends the owners whose requests are complete.
+  std::optional<Nanos> advance_to_completion(std::optional<Nanos> until, std::vector<Owner>& ready);
   // Ends when the drive does no more work of its own (its write cache is empty).
   Nanos run_dry(Nanos now);
 
@@ -62,6 +65,7 @@ class DriveFiles {
   const ssd::Counters& counters() const { return drive_.counters(); }
 
  private:
+  void take_done(std::vector<Owner>& ready);
   void submit(Nanos now, ssd::Opcode op, std::span<const fs::Extent> extents, device::Cause cause, Owner owner);
   void send(Nanos now, ssd::Opcode op, std::uint64_t first_byte, std::uint64_t bytes, device::Cause cause, Owner owner);
 

@@ -93,13 +93,16 @@ class Simulation {
       begin_load();
     }
     while (!over()) {
-      const auto event = files_.next_event();
       const auto computed = processor_.next_done();
-      if (!event && !computed && agenda_.only_samples()) {
+      if (!computed && agenda_.only_samples() && !files_.next_event()) {
         return Status::error(Fault::stopped, "the simulation cannot go on: nothing is left that could happen");
       }
-      now_ = std::max(now_, *earlier(earlier(event, computed), agenda_.next()));
-      if (event && *event <= now_) take_drive_events();
+      // What the drive does on the way to its next completion changes nothing here.
+      const auto planned = earlier(computed, agenda_.next());
+      ready_.clear();
+      const auto completed = files_.advance_to_completion(planned ? std::max(now_, *planned) : planned, ready_);
+      if (const auto next = completed ? completed : planned) now_ = std::max(now_, *next);
+      take_drive_events();
       if (computed && *computed <= now_) take_computed();
       take_agenda();
       writer_.follow_processor(now_);
@@ -167,8 +170,6 @@ class Simulation {
   }
 
   void take_drive_events() {
-    ready_.clear();
-    files_.advance(now_, ready_);
     for (const Owner owner : ready_) {
       if (owner < kFirstLane) {
         writer_.written(now_, owner);

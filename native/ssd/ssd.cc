@@ -16,8 +16,9 @@ Nanos Ssd::Impl::next_time() const {
   return kv_ ? std::min(time, kv_->next_time()) : time;
 }
 
-void Ssd::Impl::run_until(Nanos now) {
+void Ssd::Impl::run_until(Nanos now, bool to_completion) {
   for (Nanos ran = now;;) {
+    if (to_completion && !done_.empty()) now = std::min(now, done_.front().completed);
     const Nanos time = next_time();
     if (time > now) {
       if (time != kNever || in_flight_ == 0) return;
@@ -171,6 +172,9 @@ void Ssd::prefetch_entry(const Command& command) const { impl_->prefetch_entry(c
 void Ssd::prefetch_place(const Command& command) const { impl_->prefetch_place(command); }
 std::optional<Nanos> Ssd::next_event() const { return impl_->next_event(); }
 void Ssd::advance(Nanos now, std::vector<Completion>& done) { impl_->advance(now, done); }
+void Ssd::advance_to_completion(Nanos until, std::vector<Completion>& done) {
+  impl_->advance_to_completion(until, done);
+}
 std::size_t Ssd::in_flight() const { return impl_->in_flight_; }
 const Counters& Ssd::counters() const { return impl_->counters_; }
 KvCounters Ssd::kv_counters() const { return impl_->kv() != nullptr ? impl_->kv()->counters() : KvCounters(); }

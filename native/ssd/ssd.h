@@ -59,6 +59,9 @@ class Ssd {
   // Advances the drive to `now` and appends completions in their order.
   // REQUIRES: now >= the time of every earlier submit and advance.
   void advance(Nanos now, std::vector<Completion>& done);
+  // Advances the drive to `until`, but no further than to the first time at which commands are complete; appends these.
+  // The same as advance() at each next_event() up to there. REQUIRES: as above
+  void advance_to_completion(Nanos until, std::vector<Completion>& done);
 
   std::size_t in_flight() const;  // commands submitted and not completed
   const Counters& counters() const;

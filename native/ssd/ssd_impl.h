@@ -55,6 +55,13 @@ class Ssd::Impl final : private KvFlash {
   }
   void advance(Nanos now, std::vector<Completion>& done) {
     run_until(now);
+    take_done(done);
+  }
+  void advance_to_completion(Nanos until, std::vector<Completion>& done) {
+    run_until(until, true);
+    take_done(done);
+  }
+  void take_done(std::vector<Completion>& done) {
     done.insert(done.end(), done_.begin(), done_.end());
     done_.clear();
   }
@@ -101,7 +108,7 @@ class Ssd::Impl final : private KvFlash {
   };
   bool load_kv(const std::function<bool(void* bytes, std::size_t size)>& visit);
   Nanos next_time() const;
-  void run_until(Nanos now);
+  void run_until(Nanos now, bool to_completion = false);
   void fail_stuck_commands(Nanos now);
 
   std::uint32_t take_slot(Nanos now, const Command& command);

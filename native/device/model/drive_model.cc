@@ -84,6 +84,16 @@ void DriveModel::medium_advance(Nanos now, std::vector<ssd::Completion>& done) {
   }
 }
 
+void DriveModel::medium_advance_to_completion(Nanos until, std::vector<ssd::Completion>& done) {
+  if (flash_) {
+    flash_->advance_to_completion(until, done);
+    return;
+  }
+  for (auto next = disk_->next_event(); done.empty() && next && *next <= until; next = disk_->next_event()) {
+    disk_->advance(*next, done);
+  }
+}
+
 // --- Time
 
 void DriveModel::submit(Nanos now, const Command& command) {
@@ -143,33 +153,45 @@ void DriveModel::advance(Nanos now, std::vector<ssd::Completion>& done) {
   done_.clear();
 }
 
-void DriveModel::run_until(Nanos now) {
-  for (;;) {
-    const auto medium = medium_next();
-    const bool medium_first = medium && (pending_events_.empty() || *medium < pending_events_.top().time);
-    if (medium_first) {
-      if (*medium > now) return;
-      from_medium_.clear();
-      medium_advance(*medium, from_medium_);
-      for (const ssd::Completion& completion : from_medium_) {
-        const auto slot = static_cast<std::uint32_t>(completion.tag);
-        Slot& s = slots_[slot];
-        s.outcome = completion.outcome;
-        s.kv_bytes = completion.kv_bytes;
-        if (s.kv && reads(s.command.op)) s.command.lba_count = lbas_of(transferred_bytes(*s.kv, completion.kv_bytes));
-        const HostStack& stack = layers_.host_stack;
-        const bool is_read = reads(s.command.op);
-        const Nanos copy = is_read ? bytes_ns(bytes_of(s.command), stack.read_copy_mb_s) : 0;
-        at(completion.completed + (is_read ? stack.read_complete_ns : stack.write_complete_ns) + copy, slot,
-           Stage::done);
-      }
-    } else {
-      if (pending_events_.empty() || pending_events_.top().time > now) return;
-      const Event event = pending_events_.top();
-      pending_events_.pop();
-      handle(event);
-    }
+void DriveModel::advance_to_completion(Nanos until, std::vector<ssd::Completion>& done) {
+  if (!layered_) {
+    medium_advance_to_completion(until, done);
+    return;
   }
+  run_until(until, true);
+  done.insert(done.end(), done_.begin(), done_.end());
+  done_.clear();
+}
+
+void DriveModel::run_until(Nanos now, bool to_completion) {
+  for (;;) {
+    if (to_completion && !done_.empty()) now = std::min(now, done_.front().completed);
+    // At the same time the layers come first.
+    const bool layers_wait = !pending_events_.empty();
+    if (run_medium(layers_wait ? std::min(now, pending_events_.top().time - 1) : now)) continue;
+    if (!layers_wait || pending_events_.top().time > now) return;
+    const Event event = pending_events_.top();
+    pending_events_.pop();
+    handle(event);
+  }
+}
+
+// Runs the medium up to a time, or to its first completions before, which the layers take. Whether there are some.
+bool DriveModel::run_medium(Nanos until) {
+  from_medium_.clear();
+  medium_advance_to_completion(until, from_medium_);
+  const HostStack& stack = layers_.host_stack;
+  for (const ssd::Completion& completion : from_medium_) {
+    const auto slot = static_cast<std::uint32_t>(completion.tag);
+    Slot& s = slots_[slot];
+    s.outcome = completion.outcome;
+    s.kv_bytes = completion.kv_bytes;
+    if (s.kv && reads(s.command.op)) s.command.lba_count = lbas_of(transferred_bytes(*s.kv, completion.kv_bytes));
+    const bool is_read = reads(s.command.op);
+    const Nanos copy = is_read ? bytes_ns(bytes_of(s.command), stack.read_copy_mb_s) : 0;
+    at(completion.completed + (is_read ? stack.read_complete_ns : stack.write_complete_ns) + copy, slot, Stage::done);
+  }
+  return !from_medium_.empty();
 }
 
 void DriveModel::handle(const Event& event) {

@@ -38,6 +38,7 @@ class DriveModel {
   void submit_kv(ssd::Nanos now, ssd::KvCommand command);
   std::optional<ssd::Nanos> next_event() const;
   void advance(ssd::Nanos now, std::vector<ssd::Completion>& done);
+  void advance_to_completion(ssd::Nanos until, std::vector<ssd::Completion>& done);
   // How long issuing it keeps a thread of the host busy. This is part of the path to the drive, not concurrent with it.
   ssd::Nanos issue_ns(ssd::Opcode op, std::uint64_t bytes) const;
   std::size_t in_flight() const { return layered_ ? used_slots_ : medium_in_flight(); }
@@ -82,9 +83,11 @@ class DriveModel {
   void medium_submit(ssd::Nanos now, const ssd::Command& command);
   std::optional<ssd::Nanos> medium_next() const;
   void medium_advance(ssd::Nanos now, std::vector<ssd::Completion>& done);
+  void medium_advance_to_completion(ssd::Nanos until, std::vector<ssd::Completion>& done);
   std::size_t medium_in_flight() const { return flash_ ? flash_->in_flight() : disk_->in_flight(); }
 
-  void run_until(ssd::Nanos now);
+  void run_until(ssd::Nanos now, bool to_completion = false);
+  bool run_medium(ssd::Nanos until);
   void handle(const Event& event);
   void enter(ssd::Nanos now, std::uint32_t slot);
   void join_batch(ssd::Nanos now, std::uint32_t slot);
