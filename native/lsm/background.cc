@@ -44,7 +44,8 @@ Background::Background(const Spec& spec, const KeySpace& keys, DriveFiles& files
       entry_(entry_bytes(spec)),
       random_(ssd::mix(spec.seed)),
       tree_(spec.tree),
-      blobs_(spec.tree.blobs, entry_.blob) {
+      blobs_(spec.tree.blobs, entry_.blob),
+      fixed_once_in_(static_cast<std::uint64_t>(std::llround(std::max(1.0, spec.grain * spec.divided_by)))) {
   figures_.levels.resize(tree_.levels());
   figures_.compactions_from.resize(tree_.levels());
 }

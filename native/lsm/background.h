@@ -42,7 +42,7 @@ class Background {
   bool continue_lane(Nanos now, std::uint32_t id);
 
   const Tree& tree() const { return tree_; }
-  const std::vector<Blob>& blob_files() const { return blobs_.live(); }
+  const BlobFiles& blob_files() const { return blobs_; }
   std::size_t immutable_memtables() const { return immutable_.size(); }
   bool rolling_back() const { return rollbacks_ > 0; }
   // Nothing runs, and nothing is left to flush. (Compactions that are blocked or not needed do not count.)
@@ -75,10 +75,10 @@ class Background {
   bool leaves_record(std::size_t flush);
   void record(Nanos now, std::uint32_t id);
   std::uint64_t index_pages(const File& file) const;
-  // What takes a time of its own for each file or job, and whether it is due: once in `grain` times, since a coarse
-  // simulation's times stand for so many times as long.
+  // What takes a time of its own for each file or job, and whether it is due: once in so many times as a simulation is
+  // smaller than what it stands for, since its times stand for so many times as long.
   enum class Fixed : std::uint8_t { sync, open, record };
-  bool due(Fixed what) { return ++fixed_[static_cast<std::size_t>(what)] % spec_.grain == 0; }
+  bool due(Fixed what) { return ++fixed_[static_cast<std::size_t>(what)] % fixed_once_in_ == 0; }
   void finish(Nanos now, std::uint32_t id);
   void finish_flushes(Nanos now, std::uint32_t id);
   void install_flush(Nanos now, Job& job);
@@ -105,6 +105,7 @@ class Background {
   std::size_t recorded_flushes_ = 0;     // the first so many of them are in the record that is written
   fs::ExtentList manifest_;              // its last page, which each record rewrites
   std::array<std::uint64_t, 3> fixed_{};
+  const std::uint64_t fixed_once_in_;
   std::uint32_t flushes_ = 0;  // that have a thread
   std::uint32_t compactions_ = 0;
   std::uint32_t rollbacks_ = 0;

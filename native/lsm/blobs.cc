@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -14,58 +15,62 @@ constexpr double kLeastReferenced = 0.5;   // values: below it a file most likel
 constexpr double kFileOverhead = 30 + 32;  // header and footer. Source: BlobLogHeader, BlobLogFooter
 constexpr double kAlmostNone = 1e-6;       // values: what rounding may leave
 
-void add_references(const Files& sorted) {
-  for (const File& file : sorted) {
-    for (const BlobReference& reference : file->blobs) reference.blob->referenced += total(reference.entries);
-  }
-}
-
-// Whether a blob file has died of it.
-bool remove_references(const Files& sorted) {
-  bool died = false;
-  for (const File& file : sorted) {
-    for (const BlobReference& reference : file->blobs) {
-      double& referenced = reference.blob->referenced;
-      const bool was_alive = referenced >= kLeastReferenced;
-      referenced -= total(reference.entries);
-      died = died || (was_alive && referenced < kLeastReferenced);
-    }
-  }
-  return died;
-}
+double sum_of(std::span<const double> entries) { return std::accumulate(entries.begin(), entries.end(), 0.0); }
 
 // Finds the relocation of a blob file, with a number below `end`, among many.
 class RelocationIndex {
  public:
   RelocationIndex(const Files& sorted, std::uint64_t end, const std::vector<Relocation>& relocations) : first_(end) {
     for (const File& file : sorted) {
-      for (const BlobReference& one : file->blobs) first_ = std::min(first_, one.blob->number);
+      if (!file->blobs.empty()) first_ = std::min(first_, file->blobs.number(0));
     }
     for (const Relocation& one : relocations) first_ = std::min(first_, one.blob->number);
     places_.resize(end - first_);
     for (std::size_t i = 0; i < relocations.size(); ++i) {
-      if (relocations[i].blob->number < end) (*this)[*relocations[i].blob] = i + 1;
+      if (relocations[i].blob->number < end) (*this)[relocations[i].blob->number] = i + 1;
     }
   }
   // The place of a blob file's relocation and 1; 0: it has none yet.
-  std::size_t& operator[](const BlobFile& blob) { return places_[blob.number - first_]; }
+  std::size_t& operator[](std::uint64_t number) { return places_[number - first_]; }
 
  private:
   std::uint64_t first_;  // number of a blob file
   std::vector<std::size_t> places_;
 };
 
-// The number of the oldest blob file, dead ones left out, that a sorted file refers to.
-std::optional<std::uint64_t> oldest_of(const SortedFile& file) {
-  std::optional<std::uint64_t> oldest;
-  for (const BlobReference& one : file.blobs) {
-    if (one.blob->referenced < kLeastReferenced) continue;
-    oldest = std::min(oldest.value_or(one.blob->number), one.blob->number);
+}  // namespace
+
+bool BlobFiles::is_alive(const BlobFile& blob) const { return referenced_[blob.number - 1] >= kLeastReferenced; }
+
+void BlobFiles::add_references(const Files& sorted) {
+  for (const File& file : sorted) {
+    const BlobReferences& blobs = file->blobs;
+    for (std::size_t i = 0; i < blobs.size(); ++i) referenced_[blobs.number(i) - 1] += sum_of(blobs.entries(i));
   }
-  return oldest;
 }
 
-}  // namespace
+// Whether a blob file has died of it.
+bool BlobFiles::remove_references(const Files& sorted) {
+  bool died = false;
+  for (const File& file : sorted) {
+    const BlobReferences& blobs = file->blobs;
+    for (std::size_t i = 0; i < blobs.size(); ++i) {
+      double& referenced = referenced_[blobs.number(i) - 1];
+      const bool was_alive = referenced >= kLeastReferenced;
+      referenced -= sum_of(blobs.entries(i));
+      died = died || (was_alive && referenced < kLeastReferenced);
+    }
+  }
+  return died;
+}
+
+// The number of the oldest blob file, dead ones left out, that a sorted file refers to.
+std::optional<std::uint64_t> BlobFiles::oldest_of(const SortedFile& file) const {
+  for (std::size_t i = 0; i < file.blobs.size(); ++i) {
+    if (referenced_[file.blobs.number(i) - 1] >= kLeastReferenced) return file.blobs.number(i);
+  }
+  return std::nullopt;
+}
 
 std::vector<Blob> BlobFiles::write(std::span<const File> sorted, std::span<const Entries> values, double most_values) {
   // RocksDB closes a file with the value that makes it as large as it may be.
@@ -78,12 +83,13 @@ std::vector<Blob> BlobFiles::write(std::span<const File> sorted, std::span<const
       if (made.empty() || made.back()->values >= most - kAlmostNone) {
         made.push_back(&all_.emplace_back());
         made.back()->number = all_.size();
+        referenced_.push_back(0);
       }
       BlobFile& blob = *made.back();
       const double taken = std::min(left, most - blob.values);
-      BlobReference reference{made.back(), values[i]};
-      for (double& entries : reference.entries) entries *= taken / all;
-      sorted[i]->blobs.push_back(std::move(reference));
+      Entries part = values[i];
+      for (double& entries : part) entries *= taken / all;
+      sorted[i]->blobs.add(blob.number, part);
       blob.values += taken;
       left -= taken;
     }
@@ -100,23 +106,24 @@ std::uint64_t BlobFiles::collected_until() const {
   return cutoff >= live_.size() ? live_.back()->number + 1 : live_[cutoff]->number;
 }
 
-std::vector<Entries> BlobFiles::collect(const Files& sorted, std::vector<Relocation>& relocations) const {
+std::vector<Entries> BlobFiles::collect(const Files& sorted, std::vector<Relocation>& relocations) {
   const std::uint64_t newer = collected_until();
   RelocationIndex index(sorted, newer, relocations);
   std::vector<Entries> lost;
   for (const File& file : sorted) {
     Entries& of_file = lost.emplace_back(file->entries.size(), 0.0);
-    std::erase_if(file->blobs, [&](const BlobReference& reference) {
-      if (reference.blob->number >= newer) return false;
-      for (std::size_t c = 0; c < of_file.size(); ++c) of_file[c] += reference.entries[c];
-      std::size_t& place = index[*reference.blob];
+    std::size_t old = 0;
+    for (; old < file->blobs.size() && file->blobs.number(old) < newer; ++old) {
+      const std::span<const double> entries = file->blobs.entries(old);
+      for (std::size_t c = 0; c < of_file.size(); ++c) of_file[c] += entries[c];
+      std::size_t& place = index[file->blobs.number(old)];
       if (place == 0) {
-        relocations.push_back({reference.blob, 0, 0});
+        relocations.push_back({blob(file->blobs.number(old)), 0, 0});
         place = relocations.size();
       }
-      relocations[place - 1].values += total(reference.entries);
-      return true;
-    });
+      relocations[place - 1].values += sum_of(entries);
+    }
+    file->blobs.remove_oldest(old);
   }
   double until = 0;
   for (Relocation& one : relocations) {
@@ -144,7 +151,7 @@ Files BlobFiles::forced(const Tree& tree) const {
   std::size_t count = 0;
   for (; count < eligible && (count == 0 || !begins_batch(live_[count])); ++count) {
     bytes += live_[count]->bytes;
-    garbage += live_[count]->garbage_bytes();
+    garbage += garbage_bytes(*live_[count]);
   }
   const bool all_of_it = count == live_.size() || begins_batch(live_[count]);
   if (!all_of_it || garbage < options_.force_threshold * bytes) return {};
@@ -167,14 +174,14 @@ void BlobFiles::end_reading(const std::vector<Relocation>& relocations) {
 void BlobFiles::replace(const Files& removed, const Files& added, const std::vector<Blob>& complete) {
   add_references(added);
   bool died = remove_references(removed);
-  const auto is_alive = [](const Blob& blob) { return blob->referenced >= kLeastReferenced; };
   for (const Blob& blob : complete) {
     const auto older = [](const Blob& a, const Blob& b) { return a->number < b->number; };
     live_.insert(std::upper_bound(live_.begin(), live_.end(), blob, older), blob);
-    died = died || !is_alive(blob);
+    died = died || !is_alive(*blob);
   }
   if (!died) return;
-  const auto dead = std::stable_partition(live_.begin(), live_.end(), is_alive);
+  const auto dead =
+      std::stable_partition(live_.begin(), live_.end(), [this](const Blob& blob) { return is_alive(*blob); });
   dead_.insert(dead_.end(), dead, live_.end());
   live_.erase(dead, live_.end());
 }

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -32,6 +33,12 @@ class BlobFiles {
 
   // Those of the tree, oldest first.
   const std::vector<Blob>& live() const { return live_; }
+  // REQUIRES: there is, or was, one with this number
+  Blob blob(std::uint64_t number) { return &all_[number - 1]; }
+  double garbage_bytes(const BlobFile& blob) const {
+    const double left = referenced_[blob.number - 1];
+    return blob.values > left ? blob.bytes * (1 - left / blob.values) : 0;
+  }
 
   // New files for values of sorted files, in the order of their keys; the sorted files refer to them. `values` has
   // those of each sorted file. A file ends at its size, or when it has `most_values`.
@@ -39,7 +46,7 @@ class BlobFiles {
 
   // Takes out of sorted files what refers to blob files that a compaction is to collect. Returns how many entries each
   // sorted file has lost, and adds to `relocations` where their values lie.
-  std::vector<Entries> collect(const Files& sorted, std::vector<Relocation>& relocations) const;
+  std::vector<Entries> collect(const Files& sorted, std::vector<Relocation>& relocations);
 
   // Sorted files that refer to the oldest blob files, if those are to be collected although no level needs a
   // compaction: they are old enough, and a share of garbage as large as the force threshold is in them. Those that are
@@ -57,10 +64,15 @@ class BlobFiles {
 
  private:
   std::uint64_t collected_until() const;
+  std::optional<std::uint64_t> oldest_of(const SortedFile& file) const;
+  void add_references(const Files& sorted);
+  bool remove_references(const Files& sorted);
+  bool is_alive(const BlobFile& blob) const;
 
   const BlobOptions options_;
   const double record_bytes_;
-  std::deque<BlobFile> all_;  // that ever were, by number from 1 on
+  std::deque<BlobFile> all_;        // that ever were, by number from 1 on
+  std::vector<double> referenced_;  // by number: values to which sorted files of the tree refer
   std::vector<Blob> live_;
   std::vector<Blob> dead_;  // that are still read
 };

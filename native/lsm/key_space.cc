@@ -43,6 +43,8 @@ std::vector<RankClass> rank_classes(double ranks, double theta) {
 
 }  // namespace
 
+double total(const Entries& entries) { return std::accumulate(entries.begin(), entries.end(), 0.0); }
+
 KeySpace::KeySpace(const LoadSpec& load, std::uint32_t grain)
     : overwrites_(load.order == KeyOrder::uniform || load.order == KeyOrder::zipfian),
       sequential_(load.order == KeyOrder::sequential) {
@@ -94,8 +96,8 @@ Entries KeySpace::distinct(double puts) const {
 }
 
 Entries KeySpace::all(double span) const {
-  Entries entries(classes());
-  for (std::size_t c = 0; c < entries.size(); ++c) entries[c] = class_keys_[c] * span;
+  Entries entries;
+  for (const double keys : class_keys_) entries.push_back(keys * span);
   return entries;
 }
 

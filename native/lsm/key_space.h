@@ -25,63 +25,18 @@
 // one class fall on keys.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
-#include <memory>
-#include <numeric>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "lsm/spec.h"
 
 namespace spillway::lsm {
 
-// Entries by class. Of one class they lie in the object itself: simulations of separated values hold millions.
-class Entries {
- public:
-  Entries() = default;
-  explicit Entries(std::size_t classes, double each = 0) { assign(classes, each); }
-  Entries(std::initializer_list<double> entries) : Entries(entries.size()) {
-    std::copy(entries.begin(), entries.end(), begin());
-  }
-  Entries(const Entries& other) : Entries(other.size_) { std::copy(other.begin(), other.end(), begin()); }
-  Entries(Entries&& other) noexcept { *this = std::move(other); }
-  Entries& operator=(const Entries& other) {
-    if (this != &other) *this = Entries(other);
-    return *this;
-  }
-  Entries& operator=(Entries&& other) noexcept {
-    size_ = std::exchange(other.size_, 0);
-    one_ = other.one_;
-    several_ = std::move(other.several_);
-    return *this;
-  }
-  ~Entries() = default;
-
-  void assign(std::size_t classes, double each) {
-    if (classes > 1 && classes != size_) several_ = std::make_unique<double[]>(classes);
-    size_ = classes;
-    std::fill(begin(), end(), each);
-  }
-  std::size_t size() const { return size_; }
-  double* begin() { return size_ > 1 ? several_.get() : &one_; }
-  double* end() { return begin() + size_; }
-  const double* begin() const { return size_ > 1 ? several_.get() : &one_; }
-  const double* end() const { return begin() + size_; }
-  double& operator[](std::size_t c) { return begin()[c]; }
-  const double& operator[](std::size_t c) const { return begin()[c]; }
-  bool operator==(const Entries& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
-
- private:
-  std::size_t size_ = 0;
-  double one_ = 0;
-  std::unique_ptr<double[]> several_;
-};
-
-inline double total(const Entries& entries) { return std::accumulate(entries.begin(), entries.end(), 0.0); }
+// Entries by class.
+using Entries = std::vector<double>;
+double total(const Entries& entries);
 
 class KeySpace {
  public:

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <numbers>
 #include <utility>
 
@@ -22,23 +21,6 @@ struct Origin {
   std::size_t input = 0;
   Entries entries;
 };
-
-// Adds references to those that are there, both in the order of the blob files. `shares`, by class: of `more`.
-void add_shares(BlobReferences& references, const BlobReferences& more, const Entries& shares,
-                BlobReferences& scratch) {
-  scratch.clear();
-  auto at = references.begin();
-  for (const BlobReference& theirs : more) {
-    while (at != references.end() && at->blob->number < theirs.blob->number) scratch.push_back(std::move(*at++));
-    BlobReference& part = scratch.emplace_back(theirs);
-    for (std::size_t c = 0; c < shares.size(); ++c) part.entries[c] *= shares[c];
-    if (at == references.end() || at->blob != part.blob) continue;
-    for (std::size_t c = 0; c < shares.size(); ++c) part.entries[c] += at->entries[c];
-    ++at;
-  }
-  std::move(at, references.end(), std::back_inserter(scratch));
-  references.swap(scratch);
-}
 
 // Collects the entries of output files and decides where each ends.
 class Outputs {
@@ -132,16 +114,16 @@ class Outputs {
   // The open file gets its part of what the inputs refer to, in the order of the blob files.
   void carry_over() {
     std::sort(origins_.begin(), origins_.end(), [](const Origin& a, const Origin& b) { return a.input < b.input; });
-    references_.clear();
+    references_ = {};
     for (Origin& origin : origins_) {
       if (total(origin.entries) <= 0) continue;
       const SortedFile& input = *spec_.inputs[origin.input];
       Entries& shares = origin.entries;
       for (std::size_t c = 0; c < classes_; ++c) shares[c] = input.entries[c] > 0 ? shares[c] / input.entries[c] : 0;
-      add_shares(references_, input.blobs, shares, scratch_);
+      add_shares(scratch_, references_, input.blobs, shares);
+      std::swap(scratch_, references_);
     }
-    const auto is_some = [](const BlobReference& one) { return total(one.entries) >= kAlmostNone; };
-    std::copy_if(references_.begin(), references_.end(), std::back_inserter(file_->blobs), is_some);
+    file_->blobs = references_.at_least(kAlmostNone);
   }
 
   const MergeSpec& spec_;

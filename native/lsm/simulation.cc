@@ -66,7 +66,7 @@ class Simulation {
   Status preload() {
     if (spec_.load.preload != Preload::in_order) return {};
     const Files sorted = background_.preload();
-    for (const Blob& blob : background_.blob_files()) {
+    for (const Blob& blob : background_.blob_files().live()) {
       if (!place_before(blob->place, blob->bytes)) return drive_full(files_);
     }
     for (const File& file : sorted) {
@@ -264,7 +264,7 @@ class Simulation {
     std::optional<DriveFiles> elsewhere;
     fs::ExtentList anywhere;
     fs::ExtentList blobs;
-    for (const Blob& blob : background_.blob_files()) {
+    for (const Blob& blob : background_.blob_files().live()) {
       for (const fs::Extent& extent : blob->place.extents()) blobs.append(extent);
     }
     Nanos now = now_;
@@ -298,10 +298,10 @@ class Simulation {
     figures_.live_user_bytes = pair * (all ? spec_.load.keys : total(keys_.distinct(figures_.operations)));
     figures_.held_bytes = files_.held_bytes();
     figures_.peak_held_bytes = files_.peak_held_bytes();
-    for (const Blob& blob : background_.blob_files()) {
+    for (const Blob& blob : background_.blob_files().live()) {
       ++figures_.blobs.files;
       figures_.blobs.bytes += blob->bytes;
-      figures_.blobs.garbage_bytes += blob->garbage_bytes();
+      figures_.blobs.garbage_bytes += background_.blob_files().garbage_bytes(*blob);
     }
     for (std::size_t l = 0; l < figures_.levels.size(); ++l) {
       figures_.levels[l].files = background_.tree().level(l).size();

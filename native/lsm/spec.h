@@ -142,6 +142,8 @@ struct Spec {
   std::uint64_t seed = 1;
   double sample_interval_s = 0;  // 0: no samples
   std::uint32_t grain = 1;       // of this specification: lsm/grain.h sets it
+  // Whoever asks has divided all sizes of the tree and of the load by it already, and multiplies times by it.
+  double divided_by = 1;
 };
 
 }  // namespace spillway::lsm

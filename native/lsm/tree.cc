@@ -6,6 +6,52 @@
 
 namespace spillway::lsm {
 
+void BlobReferences::remove_oldest(std::size_t count) {
+  numbers_.erase(numbers_.begin(), numbers_.begin() + static_cast<std::ptrdiff_t>(count));
+  entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(count * classes_));
+}
+
+void add_shares(BlobReferences& both, const BlobReferences& a, const BlobReferences& b,
+                std::span<const double> shares) {
+  const std::size_t classes = both.classes_ = shares.size();
+  both.numbers_.resize(a.size() + b.size());
+  both.entries_.resize((a.size() + b.size()) * classes);
+  std::size_t at_a = 0;
+  std::size_t at_b = 0;
+  std::size_t made = 0;
+  for (; at_a < a.size() || at_b < b.size(); ++made) {
+    const bool from_a = at_b == b.size() || (at_a < a.size() && a.numbers_[at_a] <= b.numbers_[at_b]);
+    const bool from_b = at_a == a.size() || (at_b < b.size() && b.numbers_[at_b] <= a.numbers_[at_a]);
+    both.numbers_[made] = from_a ? a.numbers_[at_a] : b.numbers_[at_b];
+    for (std::size_t c = 0; c < classes; ++c) {
+      const double of_a = from_a ? a.entries_[at_a * classes + c] : 0;
+      const double of_b = from_b ? b.entries_[at_b * classes + c] * shares[c] : 0;
+      both.entries_[made * classes + c] = of_a + of_b;
+    }
+    at_a += from_a ? 1 : 0;
+    at_b += from_b ? 1 : 0;
+  }
+  both.numbers_.resize(made);
+  both.entries_.resize(made * classes);
+}
+
+BlobReferences BlobReferences::at_least(double least) const {
+  const auto is_enough = [&](std::size_t i) {
+    double sum = 0;
+    for (const double one : entries(i)) sum += one;
+    return sum >= least;
+  };
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < size(); ++i) count += is_enough(i) ? 1 : 0;
+  BlobReferences kept;
+  kept.numbers_.reserve(count);
+  kept.entries_.reserve(count * classes_);
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (is_enough(i)) kept.add(numbers_[i], entries(i));
+  }
+  return kept;
+}
+
 double bytes_of(const Files& files) {
   double sum = 0;
   for (const File& file : files) sum += file->bytes;

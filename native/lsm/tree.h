@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -17,27 +18,44 @@ namespace spillway::lsm {
 
 // A file of values that lie apart from the tree.
 struct BlobFile {
-  std::uint64_t number = 0;  // a later file has a higher one
+  std::uint64_t number = 0;  // from 1 on; a later file has a higher one
   double values = 0;         // that were written into it
   double bytes = 0;
-  fs::ExtentList place;  // on the drive
-  // Kept by BlobFiles:
-  double referenced = 0;      // values to which sorted files refer
-  std::uint32_t readers = 0;  // running compactions that relocate values out of it
-
-  double garbage_bytes() const { return values > referenced ? bytes * (1 - referenced / values) : 0; }
+  fs::ExtentList place;       // on the drive
+  std::uint32_t readers = 0;  // running compactions that relocate values out of it (kept by BlobFiles)
 };
 
 // BlobFiles owns it.
 using Blob = BlobFile*;
 
-// Entries of a sorted file whose values lie in one blob file; they are spread over the file's keys as all others are.
-struct BlobReference {
-  Blob blob = nullptr;
-  Entries entries;
-};
+// Where the values of a sorted file's entries are: for each blob file, the oldest first, how many of the entries, by
+// class, have their values in it. They are spread over the file's keys as all others are. A simulation has millions of
+// these references, so they lie one behind another.
+class BlobReferences {
+ public:
+  std::size_t size() const { return numbers_.size(); }
+  bool empty() const { return numbers_.empty(); }
+  std::uint64_t number(std::size_t i) const { return numbers_[i]; }
+  std::span<const double> entries(std::size_t i) const { return std::span(entries_).subspan(i * classes_, classes_); }
+  // REQUIRES: a later blob file than those before, and as many classes
+  void add(std::uint64_t number, std::span<const double> entries) {
+    classes_ = entries.size();
+    numbers_.push_back(number);
+    entries_.insert(entries_.end(), entries.begin(), entries.end());
+  }
+  // Removes the first ones.
+  void remove_oldest(std::size_t count);
+  // Of `both`, which is written anew: those of `a`, and a share, by class, of those of `b`.
+  friend void add_shares(BlobReferences& both, const BlobReferences& a, const BlobReferences& b,
+                         std::span<const double> shares);
+  // Those that are at least so many entries, without more memory than they need.
+  BlobReferences at_least(double entries) const;
 
-using BlobReferences = std::vector<BlobReference>;
+ private:
+  std::size_t classes_ = 1;
+  std::vector<std::uint64_t> numbers_;
+  std::vector<double> entries_;  // `classes_` of each
+};
 
 // A sorted file: entries evenly spread over [low, high).
 struct SortedFile {
@@ -45,7 +63,7 @@ struct SortedFile {
   double high = 1;
   Entries entries;
   double bytes = 0;
-  BlobReferences blobs;  // where the entries' values are, if values are separated
+  BlobReferences blobs;  // if values are separated
   fs::ExtentList place;  // on the drive
   // Kept by the tree that it is in:
   std::size_t level = 0;

@@ -28,7 +28,9 @@ BlobOptions collecting(double age_cutoff) {
 
 double referenced(const SortedFile& file) {
   double sum = 0;
-  for (const BlobReference& one : file.blobs) sum += total(one.entries);
+  for (std::size_t i = 0; i < file.blobs.size(); ++i) {
+    for (const double entries : file.blobs.entries(i)) sum += entries;
+  }
   return sum;
 }
 
@@ -77,8 +79,8 @@ TEST(LsmBlobs, TheNewestValueStays) {
   const auto of = [&](const Files& outputs, const File& input) {
     double sum = 0;
     for (const File& output : outputs) {
-      for (const BlobReference& one : output->blobs) {
-        if (one.blob == input->blobs.front().blob) sum += total(one.entries);
+      for (std::size_t i = 0; i < output->blobs.size(); ++i) {
+        if (output->blobs.number(i) == input->blobs.number(0)) sum += output->blobs.entries(i)[0];
       }
     }
     return sum;
@@ -151,9 +153,9 @@ struct Aged {
     const Files before = {flushed(blobs, 0, 0.5, 100), flushed(blobs, 0.5, 1, 100)};
     for (int i = 0; i < 2; ++i) tree.add_newest(flushed(blobs, 0, 1, 100));
     after = {file(0, 0.5, 100), file(0.5, 1, 100)};
-    after[0]->blobs = {{before[0]->blobs[0].blob, {mixed ? left - 1 : left}}};
-    after[1]->blobs = before[1]->blobs;
-    if (mixed) after[1]->blobs.push_back({before[0]->blobs[0].blob, {1}});
+    after[0]->blobs.add(before[0]->blobs.number(0), Entries{mixed ? left - 1 : left});
+    if (mixed) after[1]->blobs.add(before[0]->blobs.number(0), Entries{1});
+    after[1]->blobs.add(before[1]->blobs.number(0), before[1]->blobs.entries(0));
     blobs.replace(before, after, {});
     put_in_level(tree, 2, after);
   }
@@ -207,7 +209,7 @@ TEST(LsmBlobs, AFileDiesWithItsLastReference) {
   BlobFiles blobs(collecting(1), kBlobRecord);
   const File first = flushed(blobs, 0, 1, 100);
   const File second = flushed(blobs, 0, 1, 100);
-  const std::vector<Relocation> read = {{first->blobs[0].blob, 100, 100}};
+  const std::vector<Relocation> read = {{blobs.blob(first->blobs.number(0)), 100, 100}};
   blobs.begin_reading(read);
   EXPECT_TRUE(blobs.take_dead().empty());
   blobs.replace({first}, {}, {});
@@ -216,7 +218,7 @@ TEST(LsmBlobs, AFileDiesWithItsLastReference) {
   blobs.end_reading(read);
   const auto dead = blobs.take_dead();
   ASSERT_EQ(dead.size(), 1U);
-  EXPECT_EQ(dead[0], first->blobs[0].blob);
+  EXPECT_EQ(dead[0], blobs.blob(first->blobs.number(0)));
   EXPECT_TRUE(blobs.take_dead().empty());
   blobs.replace({second}, {second}, {});
   EXPECT_EQ(blobs.live().size(), 1U);

@@ -18,6 +18,7 @@ namespace {
 constexpr double kMostBytes = 1e18;
 constexpr double kMostCount = 1e15;
 constexpr double kLeastIntervalS = 1e-3;  // a load of a terabyte takes some 1,000 s. Source: guess
+constexpr double kMostDivisor = 1e9;
 constexpr std::uint64_t kMostFiles = 1'000'000;
 constexpr std::uint64_t kMostThreads = 1024;
 constexpr std::uint64_t kMostQueries = std::uint64_t{1} << 40;
@@ -248,6 +249,7 @@ Result<LsmRequest> read_lsm_request(const Json& json) {
   request.spec.sample_interval_s = fields.number("sample_interval_s", 0, 0, 1e9);
   const double interval_s = request.spec.sample_interval_s;
   request.grain = static_cast<std::uint32_t>(fields.whole("grain", 0, 0, lsm::kMostGrain));
+  request.spec.divided_by = fields.number("divided_by", 1, 1, kMostDivisor);
   request.overwrites_initial = fields.flag("overwrites_initial", false);
   if (Status status = fields.finish(); !status) return status;
   if (interval_s > 0 && interval_s < kLeastIntervalS) {
