@@ -72,6 +72,9 @@ struct Figures {
   std::vector<CompactionFigures> compactions_from;  // by start level
   std::vector<QueryFigures> queries;
   ssd::Counters drive;
+  // If the load asks for a report: what was counted then, and when the load had ended. What the drive had not begun or
+  // had in its write cache at that time is not in them.
+  std::vector<Figures> reports;
   bool complete = false;
 };
 

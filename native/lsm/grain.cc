@@ -1,6 +1,7 @@
 #include "lsm/grain.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lsm/simulation.h"
 #include "lsm/writer.h"
@@ -64,7 +65,9 @@ Spec coarser(const Spec& spec, std::uint32_t grain) {
         &coarse.sample_interval_s, &coarse.host.log_dirty_bytes}) {
     *size /= g;
   }
-  if (coarse.load.duration_s) *coarse.load.duration_s /= g;
+  for (auto* length : {&coarse.load.duration_s, &coarse.load.report_operations, &coarse.load.report_s}) {
+    if (*length) **length /= g;
+  }
   return coarse;
 }
 
@@ -126,6 +129,7 @@ Figures finer(Figures figures, std::uint32_t grain) {
     level.bytes_written *= g;
     level.bytes_read *= g;
   }
+  for (Figures& report : figures.reports) report = finer(std::move(report), grain);
   ssd::Counters& drive = figures.drive;
   drive.host_bytes_read *= grain;
   drive.host_bytes_written *= grain;

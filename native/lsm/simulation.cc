@@ -58,7 +58,7 @@ class Simulation {
     if (const Status loaded = load(); !loaded) return loaded;
     figures_.drive = files_.counters();
     run_queries();
-    finish();
+    describe(figures_);
     return std::move(figures_);
   }
 
@@ -142,8 +142,22 @@ class Simulation {
     if (spec_.sample_interval_s > 0) agenda_.add(now_ + sample_ns(), Agenda::What::sample, 0);
   }
 
+  bool asks_for_report() const { return spec_.load.report_operations || spec_.load.report_s; }
+
+  void report() {
+    count_stall();
+    Figures report = figures_;
+    report.reports.clear();
+    report.load_seconds = load_seconds();
+    report.worst_wait_s = writer_.worst_wait_s(now_);
+    report.drive = files_.counters();
+    describe(report);
+    figures_.reports.push_back(std::move(report));
+  }
+
   // The load has ended, and, if it settles, nothing is left to flush, to bring back or to compact.
   bool over() {
+    if (asks_for_report() && figures_.reports.empty() && writer_.reaches_report(now_)) report();
     if (!writer_.done()) return false;
     if (is_before_) {
       begin_load();
@@ -151,6 +165,7 @@ class Simulation {
     }
     if (figures_.load_seconds == 0) {
       count_stall();
+      if (figures_.reports.size() == 1) report();
       figures_.load_seconds = load_seconds();
       if (!spec_.load.settle) return true;
       writer_.close();
@@ -290,22 +305,23 @@ class Simulation {
     }
   }
 
-  void finish() {
-    figures_.operations = is_before_ ? 0 : writer_.operations();
+  // What there is now.
+  void describe(Figures& figures) const {
+    figures.operations = is_before_ ? 0 : writer_.operations();
     const double pair = spec_.load.key_bytes + spec_.load.value_bytes;
-    figures_.user_bytes = figures_.operations * pair;
+    figures.user_bytes = figures.operations * pair;
     const bool all = spec_.load.preload != Preload::none;
-    figures_.live_user_bytes = pair * (all ? spec_.load.keys : total(keys_.distinct(figures_.operations)));
-    figures_.held_bytes = files_.held_bytes();
-    figures_.peak_held_bytes = files_.peak_held_bytes();
+    figures.live_user_bytes = pair * (all ? spec_.load.keys : total(keys_.distinct(figures.operations)));
+    figures.held_bytes = files_.held_bytes();
+    figures.peak_held_bytes = files_.peak_held_bytes();
     for (const Blob& blob : background_.blob_files().live()) {
-      ++figures_.blobs.files;
-      figures_.blobs.bytes += blob->bytes;
-      figures_.blobs.garbage_bytes += background_.blob_files().garbage_bytes(*blob);
+      ++figures.blobs.files;
+      figures.blobs.bytes += blob->bytes;
+      figures.blobs.garbage_bytes += background_.blob_files().garbage_bytes(*blob);
     }
-    for (std::size_t l = 0; l < figures_.levels.size(); ++l) {
-      figures_.levels[l].files = background_.tree().level(l).size();
-      figures_.levels[l].bytes = background_.tree().bytes(l);
+    for (std::size_t l = 0; l < figures.levels.size(); ++l) {
+      figures.levels[l].files = background_.tree().level(l).size();
+      figures.levels[l].bytes = background_.tree().bytes(l);
     }
   }
 

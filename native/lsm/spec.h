@@ -116,6 +116,9 @@ struct LoadSpec {
   double zipfian_ranks = 0;          // that a hash puts on the keys (lsm/key_space.h); 0: each key has a rank
   std::optional<double> rate_ops_s;  // an open loop; none: as fast as the store takes them
   std::optional<double> duration_s;  // after which the load ends, however many puts were done
+  // When Figures::reports has its first one: so many puts, or so long, after the load began. REQUIRES: at most one
+  std::optional<double> report_operations;
+  std::optional<double> report_s;
   bool settle = true;                // go on until nothing is left to compact
 };
 

@@ -52,10 +52,12 @@ Writer::Writer(const Spec& spec, const KeySpace& keys, DriveFiles& files, Agenda
 void Writer::start(Nanos now, bool before) {
   before_ = before;
   since_ = began_ = now;
-  ends_ = kNever;
-  if (!before && spec_.load.duration_s) {
-    ends_ = now + std::max<Nanos>(1, static_cast<Nanos>(std::llround(*spec_.load.duration_s * 1e9)));
-  }
+  const auto after = [&](const std::optional<double>& length_s) {
+    if (before || !length_s) return kNever;
+    return now + std::max<Nanos>(1, static_cast<Nanos>(std::llround(*length_s * 1e9)));
+  };
+  ends_ = after(spec_.load.duration_s);
+  reports_ = after(spec_.load.report_s);
   operations_ = 0;
   most_operations_ = before ? spec_.load.keys : spec_.load.operations;
   rate_ops_s_ = before ? std::nullopt : spec_.load.rate_ops_s;
@@ -95,8 +97,25 @@ double Writer::rate() const {
   return rate;
 }
 
+// The number of puts at which the load ends, or reports before.
+double Writer::next_stop() const {
+  const auto& report = spec_.load.report_operations;
+  const bool reports = !before_ && report && operations_ < *report - kAlmost;
+  return reports ? std::min(*report, most_operations_) : most_operations_;
+}
+
+bool Writer::reaches_report(Nanos now) const {
+  const auto& report = spec_.load.report_operations;
+  return !before_ && ((report && operations_ >= *report - kAlmost) || now >= reports_);
+}
+
+double Writer::worst_wait_s(Nanos now) const {
+  const double waits_s = waits_since_ ? static_cast<double>(now - *waits_since_) / 1e9 : 0;
+  return std::max(figures_.worst_wait_s, waits_s);
+}
+
 void Writer::advance(Nanos now) {
-  const double puts = std::min(rate_ * static_cast<double>(now - since_), most_operations_ - operations_);
+  const double puts = std::min(rate_ * static_cast<double>(now - since_), next_stop() - operations_);
   since_ = now;
   operations_ += puts;
   if (diverting_) {
@@ -128,8 +147,9 @@ void Writer::plan(Nanos now) {
 // When something has to be done at the latest.
 Nanos Writer::next_deed(Nanos now) const {
   if (finished_) return kNever;
-  if (rate_ <= 0) return ends_;
-  double puts = most_operations_ - operations_;
+  const Nanos stop = now < reports_ ? std::min(ends_, reports_) : ends_;
+  if (rate_ <= 0) return stop;
+  double puts = next_stop() - operations_;
   if (diverting_) {
     puts = std::min(puts, until_log_acts(spill_log_) / entry_.log);
     const double until_generation_ends = generation_bytes_ / entry_.log - open_.puts;
@@ -144,7 +164,7 @@ Nanos Writer::next_deed(Nanos now) const {
     const double behind = per_ns * elapsed_ns(now) - operations_;
     if (behind > 1 && rate_ > per_ns) ns = std::min(ns, behind / (rate_ - per_ns));
   }
-  return std::min(std::max(now, ends_), now + std::max<Nanos>(1, static_cast<Nanos>(std::ceil(ns))));
+  return std::min(std::max(now, stop), now + std::max<Nanos>(1, static_cast<Nanos>(std::ceil(ns))));
 }
 
 void Writer::count_wait(Nanos now) {

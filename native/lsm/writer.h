@@ -45,6 +45,10 @@ class Writer {
   void roll_back(Nanos now, const StallState& stall, bool all);
 
   double operations() const { return operations_; }
+  // The load has come to where it asks for a report.
+  bool reaches_report(Nanos now) const;
+  // That writers had to wait at a time, the wait that goes on included.
+  double worst_wait_s(Nanos now) const;
   bool done() const { return finished_; }
   bool has_spilled() const { return !generations_.empty() || open_.puts > 0; }
   bool drive_is_full() const { return drive_is_full_; }
@@ -70,6 +74,7 @@ class Writer {
   void plan(Nanos now);
   bool in_order() const { return before_ || keys_.sequential(); }
   Nanos next_deed(Nanos now) const;
+  double next_stop() const;
   double elapsed_ns(Nanos now) const { return static_cast<double>(now - began_); }
   double rate() const;  // puts per nanosecond
   bool diverts() const;
@@ -99,6 +104,7 @@ class Writer {
   bool before_ = false;  // the load that puts every key in order
   Nanos began_ = 0;
   Nanos ends_ = 0;
+  Nanos reports_ = 0;
   double most_operations_ = 0;
   std::optional<double> rate_ops_s_;
   double operations_ = 0;

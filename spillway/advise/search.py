@@ -22,7 +22,7 @@ from spillway.advise.exact import exact
 from spillway.advise.loop import System
 from spillway.advise.predict import Prediction, predict
 from spillway.advise.rank import ORDERS, gains, keeps, limits_of, ranked, sort_key
-from spillway.advise.simulated import Setting, Simulate, in_parallel, quick, simulator
+from spillway.advise.simulated import Setting, Simulate, in_parallel, quick, remembering, simulator
 from spillway.advise.space import OF_ROCKSDB, configurations, least_held_bytes, neighbours, rivals, with_cache
 from spillway.advise.traffic import Traffic, closed_form, settled
 from spillway.advise.workload import Limits, Workload
@@ -105,7 +105,8 @@ class _Search:
 
     def __init__(self, request: Request, watch: Watch | None) -> None:
         self.request = request
-        self.setting = Setting(request.load, request.drive, request.cores, request.simulate, request.costs)
+        simulate = remembering(request.simulate)
+        self.setting = Setting(request.load, request.drive, request.cores, simulate, request.costs)
         self.limits = limits_of(request.load, request.limits)
         self.quick: dict[Configuration, Traffic | None] = {}  # None: it does not fit the drive
         self.watch = watch

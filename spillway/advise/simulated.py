@@ -2,16 +2,16 @@
 
 A tree of 1/f of the data with all sizes of the configuration, and the drive's capacity, divided by f has the same shape
 and the same rates, in 1/f of the time: the parallelism, and so every bandwidth, stays. Times are multiplied by f
-afterwards. f is as large as keeps the drive's erase blocks enough to choose among, the tree at least
-``LEAST_DATA_BYTES``, and files ``LEAST_FILE_BYTES`` where that costs no more than ``MOST_FINE_BYTES`` of data: the
-flush, the index and the record in the manifest of a file are not divided.
+afterwards. The sync of a file, the read of its index and its record in the manifest take their time once in f times
+(``divided_by``). f is as large as keeps the drive's erase blocks enough to choose among, the tree at least
+``LEAST_DATA_BYTES``, and files ``LEAST_FILE_BYTES`` where that costs no more than ``MOST_FINE_BYTES`` of data: smaller
+requests take longer for each byte.
 
 A single level is simulated as L0 and an L1 without a limit, so that L0 gathers the files that the configuration says.
 
 Every key is in the tree before the first put, in one level, as after a load in order and a compaction of everything.
 What is reported is from the ``WARM_ROUNDS``-th time that as many puts were done as there are keys, when the levels
-above have filled: the difference of two simulations of one seed, the longer of which goes on where the other ends. Of
-static targets the levels above the last may hold as much as it does. Zipfian puts fill them more slowly, as many of
+above have filled: the difference of a simulation's two reports, then and at its end. Of static targets the levels above the last may hold as much as it does. Zipfian puts fill them more slowly, as many of
 them replace others there.
 
 An experiment (`Span`) is simulated as it is run: the load in order put after put, so that static targets have full
@@ -19,6 +19,7 @@ levels above the last one and memtables and L0 are as the load leaves them, then
 those that are. Loads of few puts write little in seconds, and their steady state is not what is measured.
 """
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -48,9 +49,9 @@ Document = dict[str, Any]
 Simulate = Callable[[Document], Document]
 
 LEAST_DATA_BYTES = 256 * 2**20  # of a tree that is simulated small. Source: guess: four memtables' worth of files
-MOST_DATA_BYTES = 768 * 2**20  # of one of hundreds: some tenths of a second each
+MOST_DATA_BYTES = 512 * 2**20  # of one of hundreds: some tenths of a second each
 LEAST_FILE_BYTES = 1 * MIB  # of a simulated file: one write of a flush or a compaction
-MOST_FINE_BYTES = 1024 * MIB  # of a tree that is simulated larger for the sake of its files. Source: guess
+MOST_FINE_BYTES = 512 * MIB  # of a tree that is simulated larger for the sake of its files. Source: decision 0059
 # Puts for each key before what is reported. Source: simulations of 8 and 16 rounds, from which `wa_app` then differs by
 # 10 % (tests/python/test_advise_laws.py)
 WARM_ROUNDS, WARM_ZIPFIAN_ROUNDS = 1.5, 3.0
@@ -103,10 +104,15 @@ class Setting:
 
 
 def request(
-    setting: Setting, config: Configuration, until: float, seed: int, rate_ops_s: float | None = None
+    setting: Setting,
+    config: Configuration,
+    until: float,
+    seed: int,
+    rate_ops_s: float | None = None,
+    warm: float | None = None,
 ) -> Document:
     """The request of `lsm-simulate` for puts alone, ``until`` so many for each key, or seconds of an experiment; at a
-    rate, or as fast as can be."""
+    rate, or as fast as can be. ``warm``: when there is a report, in the same measure as ``until``."""
     factor = setting.factor(config)
     load, small = setting.load.scaled(factor), config.scaled(factor)
     single = config.shape == SINGLE
@@ -142,6 +148,7 @@ def request(
         }
     return {
         "seed": seed,
+        "divided_by": factor,
         "drive": setting.drive.model(factor, config.extra_op),
         "initial": {"kind": "trimmed" if config.discard else "steady", "fill": 1.0},
         "overwrites_initial": True,  # without discard, the drive is full of stale data
@@ -153,7 +160,7 @@ def request(
             "key_bytes": load.key_bytes,
             "value_bytes": load.value_bytes,
             "num": load.pairs,
-            **_length(setting, load, until, factor),
+            **_length(setting, load, until, factor, warm),
             "distribution": "uniform" if load.skew is None else "zipfian",
             **({} if load.skew is None else {"zipfian_constant": load.skew, "zipfian_ranks": RANKS}),
             "rate_ops_s": rate_ops_s,
@@ -163,18 +170,29 @@ def request(
     }
 
 
-def _length(setting: Setting, load: Workload, until: float, factor: float) -> Document:
-    """How long the load is, and what is there before."""
+def _length(setting: Setting, load: Workload, until: float, factor: float, warm: float | None) -> Document:
+    """How long the load is, when it reports, and what is there before."""
     if setting.span is None:
-        return {"operations": int(until * load.pairs), "preload": "fillseq"}
+        report = {} if warm is None else {"report_operations": int(warm * load.pairs)}
+        return {"operations": int(until * load.pairs), "preload": "fillseq", **report}
     seconds = until / factor
     most = math.ceil(seconds * 1e6 / setting.costs.put_us(load.pair_bytes)) + 1
-    return {"operations": most, "duration_s": seconds, "preload": "fillseq-unsettled"}
+    report = {} if warm is None else {"report_s": warm / factor}
+    return {"operations": most, "duration_s": seconds, "preload": "fillseq-unsettled", **report}
 
 
 def quick(setting: Setting, config: Configuration, seed: int = 1) -> Traffic:
     """From one simulation, the part included in which upper levels fill: for comparing, since it flatters all alike."""
-    return _traffic(setting, config, setting.simulate(request(setting, config, _ends(setting, config)[1], seed)), None)
+    return _traffic(setting, config, _simulated(setting, config, seed), None)
+
+
+def _simulated(setting: Setting, config: Configuration, seed: int, rate_ops_s: float | None = None) -> Document:
+    """A result with its two reports. Raises Interrupted for one that a signal has ended."""
+    warm, until = _ends(setting, config)
+    result = setting.simulate(request(setting, config, until, seed, rate_ops_s, warm))
+    if not result["complete"]:
+        raise Interrupted("A simulation was ended before it was done.")
+    return result
 
 
 def _ends(setting: Setting, config: Configuration) -> tuple[float, float]:
@@ -186,12 +204,10 @@ def _ends(setting: Setting, config: Configuration) -> tuple[float, float]:
 
 
 def thorough(setting: Setting, config: Configuration, seeds: Sequence[int], rate_ops_s: float | None = None) -> Traffic:
-    """From two simulations of each seed: the mean, with half of the range as the spread. ``rate_ops_s``: of puts."""
+    """From a simulation of each seed: the mean, with half of the range as the spread. ``rate_ops_s``: of puts."""
     found = []
     for seed in seeds:
-        first, last = (
-            setting.simulate(request(setting, config, until, seed, rate_ops_s)) for until in _ends(setting, config)
-        )
+        first, last = _simulated(setting, config, seed, rate_ops_s)["reports"]
         found.append(_traffic(setting, config, last, first))
     spread = []
     for name in SPREAD_OF:
@@ -204,6 +220,22 @@ def thorough(setting: Setting, config: Configuration, seeds: Sequence[int], rate
     }
     worst = max(each.worst_wait_s for each in found)
     return replace(found[0], **means, worst_wait_s=worst, spread=tuple(spread))
+
+
+def remembering(simulate: Simulate) -> Simulate:
+    """The same, which answers a request that it has answered before with the same result."""
+    known: dict[str, Document] = {}
+
+    def remembered(asked: Document) -> Document:
+        key = json.dumps(asked, sort_keys=True)
+        if key in known:
+            return known[key]
+        result = simulate(asked)
+        if result["complete"]:
+            known[key] = result
+        return result
+
+    return remembered
 
 
 def in_parallel(work: Callable[[Any], Any], items: Sequence[Any], cores: int) -> list[Any]:
@@ -224,7 +256,7 @@ def in_parallel(work: Callable[[Any], Any], items: Sequence[Any], cores: int) ->
 
 
 def _traffic(setting: Setting, config: Configuration, last: Document, first: Document | None) -> Traffic:
-    """What happened in ``last``, or between the end of ``first`` and that of ``last``."""
+    """What happened in ``last``, or between ``first`` and ``last``."""
 
     def between(*path: str) -> float:
         return _at(last, path) - (_at(first, path) if first is not None else 0.0)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM during a run: noted and passed on to the native process; no exception is raised.
+"""Ctrl-C and SIGTERM during a run: noted and passed on to the native processes; no exception is raised.
 
 An exception at an arbitrary place would lose what was measured before it, for example between two runs. So a caller
 that has results to keep checks ``requested`` between its steps.
@@ -21,17 +21,22 @@ ONE_REQUEST_S = 0.5
 # A process that was asked to end and does not is ended. A clean end takes seconds: an engine lets the compactions that
 # it has begun write to a drive that is as slow as it is. Source: guess
 GRACE_S = 120.0
+SIMULATION_GRACE_S = 1.0  # of one that computes alone: it looks for a signal every some milliseconds. Source: guess
+SOON_S = 0.05
 
 
 class Interruption:
-    """The handler of SIGINT and SIGTERM. The first signal asks the running native process to end cleanly. The process
-    is killed ``GRACE_S`` later, or by another signal that comes more than ``ONE_REQUEST_S`` after the first. Without a
-    running process the second signal raises KeyboardInterrupt."""
+    """The handler of SIGINT and SIGTERM. The first signal asks all native processes that run to end cleanly. Each is
+    killed its grace later, and all by another signal that comes more than ``ONE_REQUEST_S`` after the first. Without a
+    running process the second signal raises KeyboardInterrupt.
+
+    Threads share it: each may have a process."""
 
     def __init__(self) -> None:
         """Nothing was asked yet."""
         self._asked_s: float | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        # By identity, each with its grace. Single operations on it alone: a handler may come while a lock is held.
+        self._running: dict[int, tuple[subprocess.Popen[bytes], float]] = {}
 
     @property
     def requested(self) -> bool:
@@ -42,42 +47,60 @@ class Interruption:
         """Handles a signal."""
         now_s = time.monotonic()
         if number == signal.SIGALRM:
-            self._send(signal.SIGKILL)
+            self._end_overdue(now_s)
         elif self._asked_s is None:
             self._asked_s = now_s
-            signal.setitimer(signal.ITIMER_REAL, GRACE_S)  # no thread: a handler may come while a lock is held
-            self._send(signal.SIGINT)
+            for process, _ in list(self._running.values()):
+                _send(process, signal.SIGINT)
+            self._end_overdue(now_s)
         elif now_s - self._asked_s >= ONE_REQUEST_S:
-            if self._process is None:
+            running = list(self._running.values())
+            if not running:
                 raise KeyboardInterrupt
-            self._send(signal.SIGKILL)
+            for process, _ in running:
+                _send(process, signal.SIGKILL)
 
     @contextmanager
-    def passed_on_to(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
+    def passed_on_to(self, process: subprocess.Popen[bytes], grace_s: float | None = None) -> Iterator[None]:
         """Within the block signals are passed on to ``process``, including one that came before the block."""
-        self._process = process
+        self._running[id(process)] = process, GRACE_S if grace_s is None else grace_s
         if self.requested:
-            self._send(signal.SIGINT)
+            _send(process, signal.SIGINT)
+            signal.setitimer(signal.ITIMER_REAL, SOON_S)  # its grace may be the next to pass
         try:
             yield
         finally:
-            self._process = None
+            del self._running[id(process)]
 
-    def _send(self, number: signal.Signals) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(number)
+    def _end_overdue(self, now_s: float) -> None:
+        """Kills the processes whose grace is over, and comes back when the next one's is."""
+        asked_s = now_s if self._asked_s is None else self._asked_s
+        left_s = []
+        for process, grace_s in list(self._running.values()):
+            if now_s - asked_s >= grace_s:
+                _send(process, signal.SIGKILL)
+            else:
+                left_s.append(asked_s + grace_s - now_s)
+        # No thread: a handler may come while a lock is held.
+        signal.setitimer(signal.ITIMER_REAL, max(SOON_S, min(left_s)) if left_s else 0)
+
+
+def _send(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    if process.poll() is None:
+        process.send_signal(number)
 
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Within the block signals are noted by the Interruption that it yields; nested blocks share the outermost one.
-    Outside of the main thread, which alone may handle signals, ``requested`` stays False."""
-    if threading.current_thread() is not threading.main_thread():
-        yield Interruption()
-        return
+    """Within the block signals are noted by the Interruption that it yields; nested blocks share the outermost one, and
+    so do other threads while it lasts. Outside of the main thread, which alone may handle signals, and of such a block
+    ``requested`` stays False."""
     outer = signal.getsignal(signal.SIGINT)
     if isinstance(outer, Interruption):
         yield outer
+        return
+    if threading.current_thread() is not threading.main_thread():
+        yield Interruption()
         return
     own = Interruption()
     before = {number: signal.signal(number, own) for number in (*SIGNALS, signal.SIGALRM)}

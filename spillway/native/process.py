@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from spillway.errors import DriveFull, HostFailed, Interrupted, RunFailed, SpillwayError
-from spillway.native.interruption import Interruption, interruptible
+from spillway.native.interruption import SIMULATION_GRACE_S, Interruption, interruptible
 from spillway.native.lines import encoded
 
 Event = dict[str, Any]
 Answer = Callable[[Event], "dict[str, Any] | None"]  # an event in, the command that it calls for out
 
 CONTRACT_MAJOR = 1
+SIMULATIONS = ("lsm-simulate", "ssd-simulate")  # in virtual time, without anything to end cleanly
 
 # What a reader may rely on in each event; everything else is optional to it. tests/python hold this to the schema.
 REQUIRED_FIELDS: dict[str, tuple[str, ...]] = {
@@ -171,7 +172,7 @@ def _started(
             raise SpillwayError(f"{executable} could not be started: {error.strerror}.") from error
         assert process.stdout is not None
         try:
-            with interruption.passed_on_to(process):
+            with interruption.passed_on_to(process, SIMULATION_GRACE_S if command in SIMULATIONS else None):
                 yield process, complaints, interruption
         except BaseException:
             _end(process)

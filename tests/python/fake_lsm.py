@@ -42,8 +42,21 @@ FIRST_SHARE = 0.5  # of what a put writes in a full tree, while the tree grows: 
 
 
 def simulate(request: Document) -> Document:
-    """The result for a request."""
+    """The result for a request, with its reports."""
     check(request)
+    load = request["load"]
+    found = result_of(request)
+    if "report_operations" in load:
+        first = result_of(request | {"load": load | {"operations": load["report_operations"]}})
+    elif "report_s" in load:
+        first = result_of(request | {"load": load | {"duration_s": load["report_s"]}})
+    else:
+        return found
+    return found | {"reports": [first, found]}
+
+
+def result_of(request: Document) -> Document:
+    """What is told of a whole load."""
     tree, load = request["tree"], request["load"]
     pair = load["key_bytes"] + load["value_bytes"]
     data = load["num"] * pair
@@ -153,5 +166,5 @@ def check(request: Document) -> None:
     assert tree["level0_slowdown_writes_trigger"] <= tree["level0_stop_writes_trigger"]
     assert load["num"] > 0 and load["operations"] > 0
     assert request["initial"]["kind"] in ("trimmed", "steady")
-    known = {"seed", "drive", "initial", "overwrites_initial", "tree", "spill", "host", "load", "queries"}
+    known = {"seed", "divided_by", "drive", "initial", "overwrites_initial", "tree", "spill", "host", "load", "queries"}
     assert set(request) <= known

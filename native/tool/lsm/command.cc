@@ -75,7 +75,7 @@ Json queries_of(const lsm::Spec& spec, const lsm::Figures& figures) {
   return queries;
 }
 
-Json result_of(const lsm::Spec& spec, const lsm::Figures& figures, const device::DriveModel& drive) {
+Json figures_of(const lsm::Figures& figures) {
   return {{"operations", whole(figures.operations)},
           {"simulated_seconds", figures.load_seconds},
           {"settle_seconds", figures.settle_seconds},
@@ -105,9 +105,16 @@ Json result_of(const lsm::Spec& spec, const lsm::Figures& figures, const device:
           {"spilled_operations", whole(figures.spilled_operations)},
           {"spilled_bytes", whole(figures.spilled_bytes)},
           {"rollbacks", figures.rollbacks},
-          {"rollback_bytes_written", whole(figures.rollback_bytes_written)},
-          {"queries", queries_of(spec, figures)},
-          {"capacity_bytes", drive.capacity_bytes()}};
+          {"rollback_bytes_written", whole(figures.rollback_bytes_written)}};
+}
+
+Json result_of(const lsm::Spec& spec, const lsm::Figures& figures) {
+  Json result = figures_of(figures);
+  result["queries"] = queries_of(spec, figures);
+  if (figures.reports.empty()) return result;
+  result["reports"] = Json::array();
+  for (const lsm::Figures& report : figures.reports) result["reports"].push_back(figures_of(report));
+  return result;
 }
 
 Json shown(const lsm::Sample& sample, double grain) {
@@ -186,7 +193,7 @@ Status lsm_simulate(const Json& json, Events& events, const std::atomic<bool>& s
   auto simulated = lsm::simulate(spec, drive, query_drive.get(), watch);
   if (!simulated) return simulated.status();
   const lsm::Figures figures = lsm::finer(std::move(*simulated), grain);
-  Json result = result_of(request->spec, figures, drive);
+  Json result = result_of(request->spec, figures);
   result["capacity_bytes"] = drive.capacity_bytes() * grain;
   result["grain"] = grain;
   result["cpu_seconds"] = cpu_seconds() - prepared_at;

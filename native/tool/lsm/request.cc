@@ -164,9 +164,16 @@ Status read_lsm_load(const Json& json, lsm::LoadSpec& load) {
   load.zipfian_ranks = static_cast<double>(fields.whole("zipfian_ranks", 0, 0, static_cast<std::uint64_t>(kMostCount)));
   load.duration_s = fields.optional_number("duration_s", kLeastIntervalS, 1e12);
   load.rate_ops_s = fields.optional_number("rate_ops_s", 1e-3, 1e12);
+  if (const auto report = fields.optional_whole("report_operations", 1, static_cast<std::uint64_t>(kMostCount))) {
+    load.report_operations = static_cast<double>(*report);
+  }
+  load.report_s = fields.optional_number("report_s", kLeastIntervalS, 1e12);
   load.settle = fields.flag("settle", true);
   if (Status status = fields.finish(); !status) return status;
   if (!problem) return problem;
+  if (load.report_operations && load.report_s) {
+    return Status::bad_input("load.report_operations and load.report_s are both given; a load reports once");
+  }
   load.operations = operations ? static_cast<double>(*operations) : load.keys;
   const bool once = load.order == lsm::KeyOrder::unique_random || load.order == lsm::KeyOrder::sequential;
   if (once && load.preload != lsm::Preload::none) {
