@@ -119,7 +119,7 @@ struct LoadSpec {
   // When Figures::reports has its first one: so many puts, or so long, after the load began. REQUIRES: at most one
   std::optional<double> report_operations;
   std::optional<double> report_s;
-  bool settle = true;                // go on until nothing is left to compact
+  bool settle = true;  // go on until nothing is left to compact
 };
 
 struct QuerySpec {

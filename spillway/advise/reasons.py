@@ -17,7 +17,7 @@ from spillway.advise.configuration import (
 )
 from spillway.advise.predict import Prediction, predict
 from spillway.advise.rank import time_words
-from spillway.advise.search import EXTRA_OP, Advice
+from spillway.advise.search import EXTRA_OP, NO_GARBAGE, Advice
 from spillway.advise.space import neighbours, with_cache
 from spillway.advise.traffic import closed_form, settled
 from spillway.quantity import human_bytes
@@ -192,6 +192,8 @@ def _extra_op(advice: Advice) -> str:
         return f"Puts are {advice.request.load.puts:.0%} of the operations, and so no garbage is collected."
     other = _beside(advice, "extra_op")
     if not other:
+        if winner.wa_device.value <= NO_GARBAGE:
+            return f"`wa_device` is {winner.wa_device.value:.3g} with all of the drive: nothing is left to gain."
         held, capacity = winner.held_bytes.value, advice.request.drive.capacity_bytes
         least = f"{min(EXTRA_OP):.0%} of it left free"
         return f"Its files take up to {human_bytes(held)} of {human_bytes(capacity)}; {least} was not simulated."

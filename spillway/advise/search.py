@@ -21,7 +21,7 @@ from spillway.advise.drive import Drive
 from spillway.advise.exact import exact
 from spillway.advise.loop import System
 from spillway.advise.predict import Prediction, predict
-from spillway.advise.rank import ORDERS, gains, keeps, limits_of, ranked, sort_key
+from spillway.advise.rank import ORDERS, TIE, gains, keeps, limits_of, ranked, sort_key
 from spillway.advise.simulated import Setting, Simulate, in_parallel, quick, remembering, simulator
 from spillway.advise.space import OF_ROCKSDB, configurations, least_held_bytes, neighbours, rivals, with_cache
 from spillway.advise.traffic import Traffic, closed_form, settled
@@ -38,6 +38,7 @@ FAR_BEHIND = 0.1  # of the best rate by closed forms, which are wrong by less. S
 CLIMBS, CLIMBERS = 1, 4  # rounds of neighbours, of so many of the best
 SEEDS = (1, 2)
 EXTRA_OP = (0.07, 0.15, 0.28)  # shares of the drive: what makers leave between 1 TB, 960 GB, 800 GB and a TiB
+NO_GARBAGE = 1 + TIE  # `wa_device` up to which more of the drive left free gains nothing that is ranked
 SPILL_BYTES = 4 * 2**30  # the library's default capacity of a spill store
 EAGER_READS, LAZY_READS = 0.15, 0.02  # share of reads from, and to, which rollback is eager, lazy (K8, K24)
 
@@ -111,6 +112,7 @@ class _Search:
         self.quick: dict[Configuration, Traffic | None] = {}  # None: it does not fit the drive
         self.watch = watch
         self.done = 0
+        self.phases: dict[str, list[int]] = {}  # of each what is done, and what there is to do
         self.asked: list[Configuration] = []  # to be simulated once
         self.exact: dict[Configuration, Prediction] = {}
         self.refused: dict[Configuration, str] = {}
@@ -161,7 +163,7 @@ class _Search:
         best = self.best()
         self.check_room(best)
         self.base = self.better_on_the_drive(best)
-        named = self.variants(self.base.config)
+        named = self.variants(self.base)
         exact = self.thoroughly(list(named.values()), request.seeds[:1])
         self.winners_variants |= {name: exact[each] for name, each in named.items() if each in exact}
 
@@ -171,7 +173,7 @@ class _Search:
         others = [each for each in best if each.config.shape != best[0].config.shape]
         bases = [best[0], *others[:1]]
         for plain in bases:
-            named = list(self.on_the_drive(plain.config).values())
+            named = list(self.on_the_drive(plain).values())
             found = self.thoroughly(named, self.request.seeds[:1])
             self.drive_variants += [(found[each], plain) for each in named if each in found]
         joined = [(each, each) for each in bases]
@@ -270,13 +272,16 @@ class _Search:
         """Predictions from one simulation of each write path; those that differ in reads alone share one."""
         self.asked += configs
         paths = [each for each in dict.fromkeys(map(_written, configs)) if each not in self.quick]
+        phase = "simulate"
 
         def one(path: Configuration) -> None:
             traffic: Traffic | None = None
             with suppress(DriveFull):
                 traffic = quick(self.setting, path)
             self.quick[path] = traffic
-            self.tell("simulate")
+            self.tell(phase)
+
+        self.plan(phase, len(paths))
 
         in_parallel(one, paths, self.request.parallel)
         return self.from_simulated(configs)
@@ -308,6 +313,7 @@ class _Search:
         refuses it. Raises SpillwayError for others."""
         distinct = [each for each in dict.fromkeys(configs) if each not in self.exact]
         of_rivals = set(self.named.values()) - set(self.found)
+        phase = "simulate at the mix's rate"
 
         def one(config: Configuration) -> None:
             try:
@@ -322,15 +328,16 @@ class _Search:
                 if config not in of_rivals:
                     raise
                 self.refused[config] = str(error)
-            self.tell("simulate with other seeds")
+            self.tell(phase)
 
+        self.plan(phase, len(distinct))
         in_parallel(one, distinct, self.request.parallel)
         return {config: self.exact[config] for config in configs if config in self.exact}
 
-    def variants(self, winner: Configuration) -> dict[str, Configuration]:
+    def variants(self, base: Prediction) -> dict[str, Configuration]:
         """The winner with each of its lines as its neighbours have it, and what has no neighbours: the shape, Spillway,
         discard."""
-        request = self.request
+        request, winner = self.request, base.config
         named = {}
         for line, config in neighbours(winner, request.cores):
             fitted = self.fitting(config)
@@ -341,22 +348,24 @@ class _Search:
                 named[f"shape={shape}"] = replace(winner, shape=shape, fanout=10 if shape == LEVELED else 1)
         named["bits_per_key"] = replace(winner, bits_per_key=0 if winner.bits_per_key else 10)
         named["block_bytes"] = replace(winner, block_bytes=16384 if winner.block_bytes == 4096 else 4096)
-        named |= self.on_the_drive(winner)
+        named |= self.on_the_drive(base)
         if request.load.puts:
             spilling = replace(winner, spill=rollback_for(request.load), spill_bytes=SPILL_BYTES)
             named["spill"] = spilling
         own = self.rough(winner)[0]
         return {name: each for name, each in named.items() if self.rough(each)[0] >= FAR_BEHIND * own}
 
-    def on_the_drive(self, winner: Configuration) -> dict[str, Configuration]:
-        """The winner with more of the drive left free, and without discard, where the data leave room."""
+    def on_the_drive(self, plain: Prediction) -> dict[str, Configuration]:
+        """The winner with more of the drive left free, and without discard, where the data leave room and there is
+        something to gain."""
         if not self.request.load.puts:
             return {}
-        found = {f"extra OP {share:.0%}": replace(winner, extra_op=share) for share in EXTRA_OP}
+        winner = plain.config
+        freer = {f"extra OP {share:.0%}": replace(winner, extra_op=share) for share in EXTRA_OP}
+        found = freer if plain.wa_device.value > NO_GARBAGE else {}
         if winner.discard:
-            found["no discard"] = replace(winner, discard=False)
-            found |= {f"no discard, {name}": replace(each, discard=False) for name, each in found.items()
-                      if each.extra_op}  # fmt: skip
+            found = found | {"no discard": replace(winner, discard=False)}
+            found |= {f"no discard, {name}": replace(each, discard=False) for name, each in freer.items()}
         needed = closed_form(self.request.load, winner, self.request.drive, self.request.cores).held_bytes
         room = 1 - needed / self.request.drive.capacity_bytes
         return {name: each for name, each in found.items() if each.extra_op <= room}
@@ -369,11 +378,22 @@ class _Search:
         own = settled(load, config, traffic)
         return predict(load, config, request.drive, own, request.cores, request.costs)
 
+    def plan(self, phase: str, count: int) -> None:
+        """So many configurations more are simulated in a phase."""
+        self.phases.setdefault(phase, [0, 0])[1] += count
+        self.show(phase)
+
     def tell(self, phase: str) -> None:
+        """One is simulated."""
         self.done += 1
+        self.phases[phase][0] += 1
+        self.show(phase)
+
+    def show(self, phase: str) -> None:
         if self.watch is not None:
-            event: dict[str, Any] = {"event": "progress", "phase": phase, "done": self.done, "total": None}
-            self.watch("advise", event | {"unit": "simulations", "rate_per_s": None})
+            done, total = self.phases[phase]
+            event: dict[str, Any] = {"event": "progress", "phase": phase, "done": done, "total": total}
+            self.watch("advise", event | {"unit": "configurations", "rate_per_s": None})
 
 
 def _written(config: Configuration) -> Configuration:

@@ -51,6 +51,58 @@ TEST(DriveModel, WithoutLayersIsTheFlashModelItself) {
   expect_same(whole, closed_loop(alone, 8, 2000, random_4k(Opcode::read, alone.capacity_bytes())).completions);
 }
 
+// Commands at random times, and how time goes on between them: event by event, or from completion to completion.
+std::vector<Completion> completions_of(const Drive& drive, bool to_completion) {
+  DriveModel model = filled(drive);
+  ssd::Random random(7);
+  std::vector<Completion> done;
+  ssd::Nanos now = 0;
+  for (int i = 0; i < 3000; ++i) {
+    Command command;
+    command.tag = static_cast<std::uint64_t>(i);
+    command.op = random.uniform() < 0.5 ? Opcode::read : random.uniform() < 0.9 ? Opcode::write : Opcode::flush;
+    command.lba_count = 8;
+    command.lba = random.below(static_cast<std::uint32_t>(model.capacity_bytes() / 4096)) * 8;
+    model.submit(now, command);
+    const ssd::Nanos until = now + static_cast<ssd::Nanos>(random.below(300'000));
+    while (to_completion) {
+      const std::size_t before = done.size();
+      model.advance_to_completion(until, done);
+      if (done.size() == before) break;
+      for (std::size_t at = before; at < done.size(); ++at) EXPECT_EQ(done[at].completed, done.back().completed);
+    }
+    for (auto next = model.next_event(); next && *next <= until; next = model.next_event()) model.advance(*next, done);
+    now = until;
+  }
+  while (model.in_flight() > 0) model.advance(*model.next_event(), done);
+  return done;
+}
+
+TEST(DriveModel, RunsOnToItsNextCompletion) {
+  HostStack stack;
+  stack.read_submit_ns = 3'000;
+  stack.write_submit_ns = 4'000;
+  stack.write_turn_ns = 2'000;
+  stack.read_serial_ns = 700;
+  stack.write_serial_ns = 20'000;
+  Drive disk = bare_drive();
+  disk.disk.revolution_ns = 8'333'333;
+  disk.disk.track_seek_ns = 1'000'000;
+  disk.disk.full_seek_ns = 16'000'000;
+  disk.disk.command_ns = 100'000;
+  disk.disk.outer_mb_s = 200;
+  disk.disk.inner_mb_s = 100;
+  disk.config.write_cache = {0, false};
+  Drive capped = drive_with(stack);
+  capped.cap.commit_ns = 50'000;
+  capped.cap.iops = 20'000;
+  for (const Drive& drive : {bare_drive(), drive_with(stack), capped, disk}) {
+    const std::vector<Completion> steps = completions_of(drive, false);
+    EXPECT_EQ(steps.size(), 3000U);
+    expect_same(steps, completions_of(drive, true));
+  }
+}
+
 TEST(HostStack, AddsItsCostsToOneCommandAlone) {
   HostStack stack;
   stack.read_submit_ns = 3'000;

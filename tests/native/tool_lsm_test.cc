@@ -50,6 +50,9 @@ TEST(LsmSimulate, RefusesWhatMakesNoSense) {
                                          {"/load/value_bytes", -1, "value_bytes"},
                                          {"/load/rate_ops_s", 0, "rate_ops_s"},
                                          {"/load/duration_s", 0, "duration_s"},
+                                         {"/load/report_operations", 0, "report_operations"},
+                                         {"/load/report_s", 0, "report_s"},
+                                         {"/divided_by", 0.5, "divided_by"},
                                          {"/load/preload", "fillrandom", "preload"},
                                          {"/load/zipfian_ranks", 29'999, "zipfian_ranks is below load.num"},
                                          {"/queries/0/workload", "x", "queries[0].workload"},
@@ -127,6 +130,91 @@ TEST(LsmSimulate, ReadsHowLongALoadIsAndWhatWasThere) {
   request["load"]["distribution"] = "filluniquerandom";
   request["load"]["operations"] = 10'000;
   EXPECT_NE(perform_lsm(request).status.message().find("keys that are not there"), std::string::npos);
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Reports
+
+Json long_load(const Json& changes) {
+  Json request = example();
+  request["load"] = {{"num", 20'000},        {"value_bytes", 1000}, {"distribution", "uniform"},
+                     {"operations", 60'000}, {"settle", false},     {"preload", "fillseq"}};
+  request["tree"]["write_buffer_size"] = 1 << 20;
+  request["tree"]["target_file_size_base"] = 1 << 20;
+  request["tree"]["max_bytes_for_level_base"] = 4 << 20;
+  request.erase("queries");
+  request.merge_patch(changes);
+  return request;
+}
+
+Json reports_of(const Json& request) {
+  const Outcome outcome = perform_lsm(request);
+  EXPECT_TRUE(outcome.status) << outcome.status.message();
+  const Json result = outcome.last();
+  return result.contains("reports") ? result["reports"] : Json::array();
+}
+
+// Each with a load that ends where the long one reports: the same figures to the last digit.
+TEST(LsmSimulate, ReportsWhatALoadThatEndsThereReports) {
+  const std::vector<Json> kinds = {
+      {{"tree", {{"shape", "leveled"}}}},
+      {{"tree", {{"shape", "universal"}}}},
+      {{"tree", {{"shape", "single-level"}, {"level0_file_num_compaction_trigger", 4}}}},
+      {{"tree", {{"enable_blob_files", true}, {"enable_blob_garbage_collection", true}, {"blob_file_size", 1 << 20}}}},
+      {{"load", {{"rate_ops_s", 20'000}}}},
+      {{"load", {{"distribution", "zipfian"}}}},
+      {{"load", {{"preload", "fillseq-unsettled"}}}},
+      {{"spill", {{"capacity_bytes", 16 << 20}}}, {"tree", {{"level0_slowdown_writes_trigger", 5}}}},
+      {{"grain", 2}},
+      {{"divided_by", 7}}};
+  for (const Json& kind : kinds) {
+    Json request = long_load(kind);
+    request["load"]["report_operations"] = 40'000;
+    const Json goes_on = reports_of(request);
+    request["load"]["operations"] = 40'000;
+    const Json ends = reports_of(request);
+    ASSERT_EQ(goes_on.size(), 2U) << kind;
+    ASSERT_EQ(ends.size(), 2U) << kind;
+    EXPECT_EQ(goes_on[0], ends[1]) << kind;
+    EXPECT_EQ(goes_on[0]["operations"], 40'000) << kind;
+    EXPECT_GT(goes_on[1]["host_bytes_written"], goes_on[0]["host_bytes_written"]) << kind;
+  }
+}
+
+TEST(LsmSimulate, ReportsAfterATime) {
+  Json request = long_load({{"load", {{"report_s", 0.2}, {"duration_s", 0.5}, {"operations", 100'000'000}}}});
+  const Json goes_on = reports_of(request);
+  request["load"]["duration_s"] = 0.2;
+  const Json ends = reports_of(request);
+  ASSERT_EQ(goes_on.size(), 2U);
+  ASSERT_EQ(ends.size(), 2U);
+  EXPECT_EQ(goes_on[0], ends[1]);
+  EXPECT_NEAR(goes_on[0]["simulated_seconds"].get<double>(), 0.2, 1e-9);
+}
+
+// A report is of the load, not of what was before it; it changes nothing else; one that is not come to is not made.
+TEST(LsmSimulate, ReportsTheLoadAlone) {
+  Json request = long_load({{"load", {{"preload", "fillseq-unsettled"}, {"report_operations", 30'000}}}});
+  const Json with = perform_lsm(request).last();
+  EXPECT_EQ(with["reports"][0]["operations"], 30'000);
+  request["load"].erase("report_operations");
+  const Json without = perform_lsm(request).last();
+  EXPECT_NEAR(with["host_bytes_written"].get<double>() / without["host_bytes_written"].get<double>(), 1, 0.02);
+  request["load"]["report_operations"] = 60'001;
+  EXPECT_TRUE(reports_of(request).empty());
+  request["load"]["report_s"] = 1;
+  EXPECT_NE(perform_lsm(request).status.message().find("a load reports once"), std::string::npos);
+}
+
+// What is fixed for each file weighs in a small model as little as in what it stands for.
+TEST(LsmSimulate, FixedTimesOfFilesAreTakenOnceInSoMany) {
+  const auto flushes_of = [](double divided_by) {
+    const Json result = perform_lsm(long_load({{"divided_by", divided_by}})).last();
+    return result["host_bytes_written_by_cause"]["manifest"].get<double>() / 4096 /
+           (result["flushes"].get<double>() + result["compactions"].get<double>());
+  };
+  EXPECT_NEAR(flushes_of(8) / flushes_of(1), 1.0 / 8, 0.05);
+  EXPECT_NEAR(flushes_of(1000), 0, 0.01);
 }
 
 TEST(LsmSimulate, EndsEarlyWithWhatWasDone) {

@@ -32,8 +32,8 @@ from spillway.advise.popularity import Classes
 from spillway.advise.predict import predict
 from spillway.advise.rank import keeps, limits_of, ranked, why_none
 from spillway.advise.reasons import reasons
-from spillway.advise.search import default_order, rollback_for
-from spillway.advise.simulated import Setting, request, thorough
+from spillway.advise.search import Request, advise, default_order, rollback_for
+from spillway.advise.simulated import Setting, quick, remembering, request, thorough
 from spillway.advise.space import configurations, neighbours
 from spillway.advise.traffic import closed_form, level_sizes
 from spillway.advise.verify import Check, Verified
@@ -318,6 +318,58 @@ def test_the_growing_tree_is_left_out_of_thorough_figures() -> None:
     assert found.wa_app == pytest.approx(2 + fake_lsm.rewritten(tree, data, None), rel=0.01)  # a log and a flush
     assert dict(found.spread)["wa_app"] > 0
     assert found.stopped_share == pytest.approx(0.05, rel=0.01)
+
+
+def test_a_configuration_is_simulated_once_for_each_seed_and_rate() -> None:
+    asked: list[dict[str, Any]] = []
+
+    def counted(document: dict[str, Any]) -> dict[str, Any]:
+        asked.append(document)
+        return fake_lsm.simulate(document)
+
+    setting = Setting(LOAD, DRIVE, 4, remembering(counted))
+    quick(setting, DEFAULTS)
+    thorough(setting, DEFAULTS, (1, 2))
+    thorough(setting, DEFAULTS, (1,), 5000.0)
+    thorough(setting, DEFAULTS, (1,), 5000.0)
+    assert [(each["seed"], each["load"]["rate_ops_s"]) for each in asked] == [(1, None), (2, None), (1, 5000.0)]
+
+
+def test_a_simulation_that_a_signal_ended_says_nothing() -> None:
+    asked: list[bool] = []
+
+    def ended(document: dict[str, Any]) -> dict[str, Any]:
+        asked.append(True)
+        return {"complete": False, "operations": 0}
+
+    setting = Setting(LOAD, DRIVE, 4, remembering(ended))
+    for _ in range(2):
+        with pytest.raises(Interrupted):
+            quick(setting, DEFAULTS)
+    assert len(asked) == 2
+
+
+def test_progress_says_how_much_there_is_to_do() -> None:
+    events: list[dict[str, Any]] = []
+    request = Request(LOAD, Limits(memory_bytes=GIB), DRIVE, 2, simulated=12, simulate=fake_lsm.simulate)
+    found = advise(request, lambda label, event: events.append(event))
+    phases = dict.fromkeys(each["phase"] for each in events)
+    assert len(phases) == 2
+    for phase in phases:
+        own = [each for each in events if each["phase"] == phase]
+        assert own[0]["done"] == 0 < own[0]["total"]
+        assert [each["done"] for each in own] == sorted(each["done"] for each in own)
+        assert own[-1]["done"] == own[-1]["total"] and all(each["done"] <= each["total"] for each in own)
+    assert sum(max(each["done"] for each in events if each["phase"] == phase) for phase in phases) == found.simulated
+
+
+def test_space_is_left_free_where_there_is_garbage_to_collect() -> None:
+    """With discard the stand-in's drive has next to none, in proportion to the data."""
+    for share, leaves in ((0.02, False), (0.5, True)):
+        load = replace(LOAD, data_bytes=int(share * DRIVE.capacity_bytes))
+        found = advice(load)
+        asked = [key for key in found.variants if key.startswith("extra OP")]
+        assert bool(asked) is leaves, share
 
 
 def test_a_mix_is_simulated_at_its_own_rate_of_puts() -> None:

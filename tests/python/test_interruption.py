@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,9 +12,10 @@ import pytest
 from conftest import PLAN, Fake
 
 import spillway.run.execute as module
+from spillway.advise.simulated import in_parallel
 from spillway.errors import Interrupted
 from spillway.native import process as native
-from spillway.native.interruption import ONE_REQUEST_S, interruptible
+from spillway.native.interruption import GRACE_S, ONE_REQUEST_S, interruptible
 from spillway.native.process import run_native
 from spillway.plan.document import load_plan
 from spillway.rundir.directory import read_run
@@ -146,6 +148,75 @@ def test_two_signals_at_once_are_one_request(monkeypatch: pytest.MonkeyPatch) ->
         assert process.sent == [signal.SIGINT, signal.SIGKILL]
         with pytest.raises(KeyboardInterrupt):
             interruption(signal.SIGINT, None)
+
+
+# ---------------------------------------------------------------- threads, each with a process
+
+
+def in_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, threads: int = 3) -> tuple[float, list[Any]]:
+    """Runs a stand-in for the native side in each of several threads. When all run, a signal comes to this process
+    alone. How long they took to end, and what each raised."""
+    script = tmp_path / "spillway-native"
+    ready = f"touch {tmp_path}/ready-$$; [ $(ls {tmp_path} | grep -c ready-) = {threads} ] && kill -INT $PPID"
+    script.write_text(f"#!/bin/sh\n{body}\n{ready}\n")
+    script.write_text(script.read_text() + "i=0\nwhile [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("SPILLWAY_NATIVE", str(script))
+    ended: list[Any] = []
+
+    def one(_: int) -> None:
+        try:
+            run_native("lsm-simulate", {})
+        except BaseException as error:
+            ended.append(type(error))
+            raise
+
+    began = time.monotonic()
+    with pytest.raises(Interrupted):
+        in_parallel(one, range(threads), threads)
+    return time.monotonic() - began, ended
+
+
+def test_a_signal_reaches_the_processes_of_all_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would have to wait for each to be done, or else for their grace."""
+    monkeypatch.setattr("spillway.native.process.SIMULATION_GRACE_S", 60.0)
+    with handlers_as_they_were():
+        took_s, ended = in_threads(tmp_path, monkeypatch, "trap 'trap - INT; kill -INT $$' INT")
+    assert ended == [Interrupted] * 3 and took_s < 30
+
+
+def test_processes_of_threads_that_do_not_end_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with handlers_as_they_were():
+        took_s, ended = in_threads(tmp_path, monkeypatch, "trap '' INT")
+    assert ended == [Interrupted] * 3 and took_s < 30
+
+
+def test_each_process_has_a_grace_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    timers: list[float] = []
+    monkeypatch.setattr("spillway.native.interruption.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("spillway.native.interruption.signal.setitimer", lambda _, after: timers.append(after))
+    simulation: Any = Process()
+    engine: Any = Process()
+    with interruptible() as interruption, interruption.passed_on_to(simulation, 1.0):
+        with interruption.passed_on_to(engine):
+            interruption(signal.SIGINT, None)
+            assert simulation.sent == engine.sent == [signal.SIGINT] and timers[-1] == 1.0
+            now[0] = 1.0
+            interruption(signal.SIGALRM, None)
+            assert simulation.sent[-1] == signal.SIGKILL and engine.sent == [signal.SIGINT]
+            assert timers[-1] == GRACE_S - 1.0
+            now[0] = GRACE_S
+            interruption(signal.SIGALRM, None)
+            assert engine.sent[-1] == signal.SIGKILL
+
+
+def test_a_process_that_begins_after_the_signal_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    process: Any = Process()
+    with interruptible() as interruption:
+        interruption(signal.SIGINT, None)
+        with interruption.passed_on_to(process, 1.0):
+            assert process.sent == [signal.SIGINT]
 
 
 def test_nested_blocks_share_one_interruption() -> None:
