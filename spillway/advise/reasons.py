@@ -193,7 +193,7 @@ def _extra_op(advice: Advice) -> str:
     other = _beside(advice, "extra_op")
     if not other:
         if winner.wa_device.value <= NO_GARBAGE:
-            return f"`wa_device` is {winner.wa_device.value:.3g} with all of the drive: nothing is left to gain."
+            return f"With all of the drive `wa_device` is {winner.wa_device.value:.3g}: there is nothing to gain."
         held, capacity = winner.held_bytes.value, advice.request.drive.capacity_bytes
         least = f"{min(EXTRA_OP):.0%} of it left free"
         return f"Its files take up to {human_bytes(held)} of {human_bytes(capacity)}; {least} was not simulated."

@@ -11,8 +11,8 @@ A single level is simulated as L0 and an L1 without a limit, so that L0 gathers 
 
 Every key is in the tree before the first put, in one level, as after a load in order and a compaction of everything.
 What is reported is from the ``WARM_ROUNDS``-th time that as many puts were done as there are keys, when the levels
-above have filled: the difference of a simulation's two reports, then and at its end. Of static targets the levels above the last may hold as much as it does. Zipfian puts fill them more slowly, as many of
-them replace others there.
+above have filled: the difference of a simulation's two reports, then and at its end. Of static targets the levels above
+the last may hold as much as it does. Zipfian puts fill them more slowly, as many of them replace others there.
 
 An experiment (`Span`) is simulated as it is run: the load in order put after put, so that static targets have full
 levels above the last one and memtables and L0 are as the load leaves them, then the seconds that are not reported, then
@@ -139,13 +139,7 @@ def request(
         "wal": True,
     }
     if config.shape == SEPARATED:
-        tree |= {
-            "enable_blob_files": True,
-            "min_blob_size": 0,
-            "blob_file_size": blob_file_bytes(small),
-            "enable_blob_garbage_collection": True,
-            "blob_garbage_collection_age_cutoff": BLOB_AGE_CUTOFF,
-        }
+        tree |= _blobs(small)
     return {
         "seed": seed,
         "divided_by": factor,
@@ -170,14 +164,24 @@ def request(
     }
 
 
+def _blobs(small: Configuration) -> Document:
+    return {
+        "enable_blob_files": True,
+        "min_blob_size": 0,
+        "blob_file_size": blob_file_bytes(small),
+        "enable_blob_garbage_collection": True,
+        "blob_garbage_collection_age_cutoff": BLOB_AGE_CUTOFF,
+    }
+
+
 def _length(setting: Setting, load: Workload, until: float, factor: float, warm: float | None) -> Document:
     """How long the load is, when it reports, and what is there before."""
     if setting.span is None:
-        report = {} if warm is None else {"report_operations": int(warm * load.pairs)}
-        return {"operations": int(until * load.pairs), "preload": "fillseq", **report}
+        middle: Document = {} if warm is None else {"report_operations": int(warm * load.pairs)}
+        return {"operations": int(until * load.pairs), "preload": "fillseq", **middle}
     seconds = until / factor
     most = math.ceil(seconds * 1e6 / setting.costs.put_us(load.pair_bytes)) + 1
-    report = {} if warm is None else {"report_s": warm / factor}
+    report: Document = {} if warm is None else {"report_s": warm / factor}
     return {"operations": most, "duration_s": seconds, "preload": "fillseq-unsettled", **report}
 
 

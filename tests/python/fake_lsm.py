@@ -5,6 +5,7 @@ checked against the form that is agreed (keys and their types), so that a reques
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import spillway.cli.models.lsm  # noqa: F401  # takes the simulator's name now, and not while a stand-in has it
@@ -53,6 +54,12 @@ def simulate(request: Document) -> Document:
     else:
         return found
     return found | {"reports": [first, found]}
+
+
+def changed(result: Document, change: Callable[[Document], Document]) -> Document:
+    """The result with what ``change`` makes of its fields, and of those of its reports."""
+    reports = {"reports": [each | change(each) for each in result["reports"]]} if "reports" in result else {}
+    return result | change(result) | reports
 
 
 def result_of(request: Document) -> Document:

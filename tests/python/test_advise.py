@@ -32,7 +32,7 @@ from spillway.advise.popularity import Classes
 from spillway.advise.predict import predict
 from spillway.advise.rank import keeps, limits_of, ranked, why_none
 from spillway.advise.reasons import reasons
-from spillway.advise.search import Request, advise, default_order, rollback_for
+from spillway.advise.search import default_order, rollback_for
 from spillway.advise.simulated import Setting, quick, remembering, request, thorough
 from spillway.advise.space import configurations, neighbours
 from spillway.advise.traffic import closed_form, level_sizes
@@ -365,7 +365,7 @@ def test_progress_says_how_much_there_is_to_do() -> None:
 
 def test_space_is_left_free_where_there_is_garbage_to_collect() -> None:
     """With discard the stand-in's drive has next to none, in proportion to the data."""
-    for share, leaves in ((0.02, False), (0.5, True)):
+    for share, leaves in ((0.02, False), (0.3, True)):
         load = replace(LOAD, data_bytes=int(share * DRIVE.capacity_bytes))
         found = advice(load)
         asked = [key for key in found.variants if key.startswith("extra OP")]

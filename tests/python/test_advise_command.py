@@ -84,7 +84,7 @@ def test_every_failure_is_told(
 # ---------------------------------------------------------------- a Ctrl-C
 
 
-@pytest.mark.parametrize("after", [1, 5, 40, 90, 130])
+@pytest.mark.parametrize("after", [1, 5, 40, 90, 110])
 def test_what_is_simulated_at_a_ctrl_c_is_ranked(
     after: int, invoke: Any, ask_command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,7 @@
 """Laws of the predictions of `spillway advise`: reads that end where the key is, tails, space, times, drives."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -247,6 +247,16 @@ def test_where_nothing_is_put_no_level_is_too_large(dynamic: bool) -> None:
 # ---------------------------------------------------------------- what joins the ranking
 
 
+def garbage(times: float) -> Callable[[Document], Document]:
+    """So many bytes are collected for each of the host's."""
+
+    def of(made: Document) -> Document:
+        host = made["host_bytes_written"]
+        return {"nand_bytes_programmed": {"host": host, "gc": int(host * times), "mapping": 0}}
+
+    return of
+
+
 def test_space_left_free_joins_the_ranking_where_it_gains() -> None:
     plain = ask(LOAD, config_of(LEVELED))
     alike = replace(plain, config=replace(plain.config, extra_op=0.15))
@@ -256,10 +266,9 @@ def test_space_left_free_joins_the_ranking_where_it_gains() -> None:
 
     def collects(asked: Document) -> Document:
         """A drive that collects garbage where nothing is left free."""
-        made = fake_lsm.simulate(asked)
-        share = 0.2 if "capacity.spare_factor" in asked["drive"]["set"] else 2.0
-        host = made["host_bytes_written"]
-        return made | {"nand_bytes_programmed": {"host": host, "gc": int(host * share), "mapping": 0}}
+        return fake_lsm.changed(
+            fake_lsm.simulate(asked), garbage(0.2 if "capacity.spare_factor" in asked["drive"]["set"] else 2.0)
+        )
 
     found = advice(simulate=collects, order="wa-total")
     assert found.winner.config.extra_op > 0
@@ -273,12 +282,10 @@ def test_space_left_free_may_make_another_shape_the_best() -> None:
     """Universal compaction is the cheapest, but only where its garbage is not collected."""
 
     def collects(asked: Document) -> Document:
-        made = fake_lsm.simulate(asked)
         spared = "capacity.spare_factor" in asked["drive"]["set"]
         tree = asked["tree"]
         times = (0.0 if spared else 5.0) if tree["shape"] == "universal" else 10.0 if tree["levels"] == 2 else 0.0
-        host = made["host_bytes_written"]
-        return made | {"nand_bytes_programmed": {"host": host, "gc": int(host * times), "mapping": 0}}
+        return fake_lsm.changed(fake_lsm.simulate(asked), garbage(times))
 
     load = replace(LOAD, value_bytes=100)
     found = advice(load=load, limits=Limits(memory_bytes=4 * GIB), simulate=collects, order="wa-total")
@@ -300,11 +307,13 @@ def test_each_shape_is_held_against_the_others_at_the_rate_of_the_mix() -> None:
     it is the cheapest. At the rate that is asked for it is not."""
 
     def flatters(asked: Document) -> Document:
-        made = fake_lsm.simulate(asked)
-        if asked["tree"]["levels"] == 2 and asked["load"]["rate_ops_s"] is None:
+        def little(made: Document) -> Document:
             host = int(made["host_bytes_written"] / 50)
-            made |= {"host_bytes_written": host, "nand_bytes_programmed": {"host": host, "gc": 0, "mapping": 0}}
-        return made
+            return {"host_bytes_written": host, "nand_bytes_programmed": {"host": host, "gc": 0, "mapping": 0}}
+
+        made = fake_lsm.simulate(asked)
+        cheap = asked["tree"]["levels"] == 2 and asked["load"]["rate_ops_s"] is None
+        return fake_lsm.changed(made, little) if cheap else made
 
     load = replace(LOAD, rate_ops_s=1000.0)
     found = advice(load=load, limits=Limits(memory_bytes=GIB), order="wa-total", simulate=flatters, top=1)

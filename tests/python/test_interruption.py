@@ -198,17 +198,20 @@ def test_each_process_has_a_grace_of_its_own(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("spillway.native.interruption.signal.setitimer", lambda _, after: timers.append(after))
     simulation: Any = Process()
     engine: Any = Process()
-    with interruptible() as interruption, interruption.passed_on_to(simulation, 1.0):
-        with interruption.passed_on_to(engine):
-            interruption(signal.SIGINT, None)
-            assert simulation.sent == engine.sent == [signal.SIGINT] and timers[-1] == 1.0
-            now[0] = 1.0
-            interruption(signal.SIGALRM, None)
-            assert simulation.sent[-1] == signal.SIGKILL and engine.sent == [signal.SIGINT]
-            assert timers[-1] == GRACE_S - 1.0
-            now[0] = GRACE_S
-            interruption(signal.SIGALRM, None)
-            assert engine.sent[-1] == signal.SIGKILL
+    with (
+        interruptible() as interruption,
+        interruption.passed_on_to(simulation, 1.0),
+        interruption.passed_on_to(engine),
+    ):
+        interruption(signal.SIGINT, None)
+        assert simulation.sent == engine.sent == [signal.SIGINT] and timers[-1] == 1.0
+        now[0] = 1.0
+        interruption(signal.SIGALRM, None)
+        assert simulation.sent[-1] == signal.SIGKILL and engine.sent == [signal.SIGINT]
+        assert timers[-1] == GRACE_S - 1.0
+        now[0] = GRACE_S
+        interruption(signal.SIGALRM, None)
+        assert engine.sent[-1] == signal.SIGKILL
 
 
 def test_a_process_that_begins_after_the_signal_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
