@@ -48,8 +48,8 @@ class BlobReferences {
   // Of `both`, which is written anew: those of `a`, and a share, by class, of those of `b`.
   friend void add_shares(BlobReferences& both, const BlobReferences& a, const BlobReferences& b,
                          std::span<const double> shares);
-  // Those that are at least so many entries, without more memory than they need.
-  BlobReferences at_least(double entries) const;
+  // Those of at least so many entries, without more memory than they need.
+  BlobReferences at_least(double least) const;
 
  private:
   std::size_t classes_ = 1;

@@ -1,6 +1,7 @@
 #include "lsm/universal_picker.h"
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 namespace spillway::lsm {
@@ -8,14 +9,14 @@ namespace {
 
 struct Run {
   std::size_t level = 0;
-  Files files;
+  std::span<const File> files;  // of the tree: a run may have thousands
   double bytes = 0;
   bool in_compaction = false;
 };
 
 std::vector<Run> runs_of(const Tree& tree) {
   std::vector<Run> runs;
-  for (const File& file : tree.level(0)) runs.push_back({0, {file}, file->bytes, file->in_compaction});
+  for (const File& file : tree.level(0)) runs.push_back({0, {&file, 1}, file->bytes, file->in_compaction});
   for (std::size_t l = 1; l < tree.levels(); ++l) {
     const Files& files = tree.level(l);
     if (!files.empty()) runs.push_back({l, files, bytes_of(files), any_in_compaction(files)});
