@@ -6,8 +6,8 @@ be wrong by is no reason to leave them.
     advised  the first of the ranked with gain > 1 + E, and where there is none the defaults
 
 A ratio of two configurations on one drive under one load is known better than if they were independent: what both have
-in common, such as how the drive's reads fare beside its writes, is wrong of both alike. Where the defaults break a limit or were not
-simulated there is nothing to stay with, and the first is advised.
+in common, such as how the drive's reads fare beside its writes, is wrong of both alike. Where the defaults break a
+limit or were not simulated there is nothing to stay with, and the first is advised.
 """
 
 from collections.abc import Callable, Sequence

@@ -48,6 +48,7 @@ def document(advice: Advice, others: Others, verified: list[Verified]) -> Docume
         "rivals": {
             name: prediction(each) | {"within_limits": keeps(each, limits)} for name, each in advice.rivals.items()
         },
+        "shapes": {name: prediction(each) for name, each in advice.shapes.items()},
         "without_room": list(advice.without_room),
         "refused": dict(advice.refused),
         "ended": advice.ended,

@@ -131,7 +131,7 @@ def _shape(advice: Advice) -> str:
     base = _base(advice)
     others = [f"{key.partition('=')[2]}: {difference(base, each)}" for key, each in advice.variants.items()
               if key.startswith("shape=")]  # fmt: skip
-    best = {each.config.shape: each for each in reversed(advice.ranked)}
+    best = {each.config.shape: each for each in reversed([*advice.ranked, *advice.shapes.values()])}
     best.pop(winner.config.shape, None)
     others += [f"the best {shape}: {difference(winner, each)}" for shape, each in best.items()
                if f"shape={shape}" not in advice.variants]  # fmt: skip

@@ -37,6 +37,7 @@ SIMULATED = 48  # configurations, of each shape as many. Source: guess: a minute
 FAR_BEHIND = 0.1  # of the best rate by closed forms, which are wrong by less. Source: guess
 CLIMBS, CLIMBERS = 1, 4  # rounds of neighbours, of so many of the best
 SEEDS = (1, 2)
+CENTRES = 3  # the variants of the best may have a better one, whose own are looked at then, so often
 EXTRA_OP = (0.07, 0.15, 0.28)  # shares of the drive: what makers leave between 1 TB, 960 GB, 800 GB and a TiB
 NO_GARBAGE = 1 + TIE  # `wa_device` up to which more of the drive left free gains nothing that is ranked
 SPILL_BYTES = 4 * 2**30  # the library's default capacity of a spill store
@@ -76,6 +77,9 @@ class Advice:
     without_room: tuple[str, ...] = ()  # rivals whose data and compactions do not fit the drive
     refused: dict[str, str] = field(default_factory=dict)  # rivals that could not be simulated, and why
     plain: tuple[Prediction, ...] = ()  # of which the variants are, where there are any
+    shapes: dict[str, Prediction] = field(
+        default_factory=dict
+    )  # the best of each that is not among the ranked, by name
     ended: bool = False  # by a Ctrl-C, before everything was simulated
 
     @property
@@ -163,9 +167,30 @@ class _Search:
         best = self.best()
         self.check_room(best)
         self.base = self.better_on_the_drive(best)
-        named = self.variants(self.base)
-        exact = self.thoroughly(list(named.values()), request.seeds[:1])
-        self.winners_variants |= {name: exact[each] for name, each in named.items() if each in exact}
+        for _ in range(CENTRES):
+            named = self.variants(self.base)
+            exact = self.thoroughly(list(named.values()), request.seeds[:1])
+            self.winners_variants = {name: exact[each] for name, each in named.items() if each in exact}
+            on_the_drive = self.on_the_drive(self.base)
+            self.found |= {each.config: each for name, each in self.winners_variants.items()
+                           if name != "spill" and name not in on_the_drive}  # fmt: skip
+            better = self.better_variant(self.base)
+            if better is None:
+                break
+            self.base = better
+
+    def better_variant(self, base: Prediction) -> Prediction | None:
+        """The first of all, if it is a variant of ``base`` that may have variants of its own: then it wins, and its
+        reasons are to be told."""
+        first = min(self.candidates(), key=self.key)
+        is_centre = replace(first.config, extra_op=base.config.extra_op, discard=base.config.discard, spill="off",
+                            spill_bytes=0) == base.config  # fmt: skip
+        if is_centre or first.config not in [each.config for each in self.winners_variants.values()]:
+            return None
+        del self.exact[first.config]  # of one seed
+        self.thoroughly([first.config])
+        first = min(self.candidates(), key=self.key)
+        return first if first.config in self.exact and first.config.spill == "off" else None
 
     def better_on_the_drive(self, best: Sequence[Prediction]) -> Prediction:
         """The best or the best of another shape, whichever comes first with its share of the drive and discard as suit
@@ -195,24 +220,31 @@ class _Search:
     def answer(self, considered: int, ended: bool) -> Advice:
         """Of what has been simulated. Raises SpillwayError where nothing keeps the limits."""
         request = self.request
-        best = self.best()
-        base = self.base or next(iter(best), None)
-        spilling = [each for name, each in self.winners_variants.items() if name == "spill"]
-        candidates = [*best, *(each for each, plain in self.drive_variants if gains(each, plain)), *spilling]
+        base = self.base or next(iter(self.best()), None)
+        candidates = self.candidates()
         everything = [*candidates, *(each for each in self.found.values() if each.config not in self.exact)]
         if not any(keeps(each, self.limits) for each in candidates):
             by_order = sorted(everything, key=self.key)
             ranked(by_order, self.limits, request.order)  # raises, or some of those simulated once keep them
             candidates = [each for each in by_order if keeps(each, self.limits)][: request.top]
-        own = ranked(candidates, self.limits, request.order)[: request.top]
+        every = ranked(candidates, self.limits, request.order)
+        own = every[: request.top]
+        shown = {each.config.shape for each in own}
+        shapes = {each.config.shape: each for each in reversed(every) if each.config.shape not in shown}
         rivals_ = {name: self.exact[each] for name, each in self.named.items() if each in self.exact}
         refused = {name: self.refused[each] for name, each in self.named.items() if each in self.refused}
         known = set() if ended else set(self.named) - set(rivals_) - set(refused)
         without_room = tuple(name for name in self.named if name in known)
         return Advice(
             request, own, rivals_, considered, self.done, self.winners_variants, without_room, refused,
-            (base,) if base else (), ended,
+            (base,) if base else (), {f"the best {shape}": each for shape, each in shapes.items()}, ended,
         )  # fmt: skip
+
+    def candidates(self) -> list[Prediction]:
+        """What may be ranked of what was simulated thoroughly."""
+        spilling = [each for name, each in self.winners_variants.items() if name == "spill"]
+        gaining = [each for each, plain in self.drive_variants if gains(each, plain)]
+        return [*self.best(), *gaining, *spilling]
 
     def check_room(self, found: Collection[object]) -> None:
         """Raises SpillwayError where nothing of what was simulated fits the drive."""

@@ -188,7 +188,7 @@ def chosen(advice: Advice) -> dict[str, Configuration]:
     """The arms: the winner, what is advised, the rivals, and the best of other shapes or else the next."""
     shapes = {advice.winner.config.shape}
     others: list[Configuration] = []
-    for each in advice.ranked[1:]:
+    for each in [*advice.ranked[1:], *advice.shapes.values()]:
         if each.config.shape not in shapes:
             others.append(each.config)
             shapes.add(each.config.shape)

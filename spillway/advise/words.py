@@ -65,10 +65,10 @@ def rows(predictions: Sequence[Prediction], first: int = 1) -> Rows:
 
 
 def rival_rows(advice: Advice) -> Rows:
-    """The same of the rivals, by name."""
+    """The same of the rivals and of the best of shapes that are not among the ranked, by name."""
     limits = limits_of(advice.request.load, advice.request.limits)
     found: Rows = []
-    for name, each in advice.rivals.items():
+    for name, each in (advice.rivals | advice.shapes).items():
         found += _two_rows(name if keeps(each, limits) else f"{name} (not within the limits)", each)
     return found
 
@@ -79,8 +79,10 @@ def configurations(predictions: Sequence[Prediction]) -> list[str]:
 
 
 def comparison(advice: Advice) -> list[str]:
-    """The winner against each rival, in a sentence."""
+    """The winner against each of the same, in a sentence."""
     found = [f"{name}: {difference(advice.winner, each)}." for name, each in advice.rivals.items()]
+    found += [f"{name} ({in_words(each.config).partition(', ')[2]}): {difference(advice.winner, each)}."
+              for name, each in advice.shapes.items()]  # fmt: skip
     found += [f"{name}: the drive has no room for its data and compactions." for name in advice.without_room]
     names = {"yours": f"yours ({advice.request.current_name})"} if advice.request.current_name else {}
     return found + [f"{names.get(name, name)} was not simulated: {why}" for name, why in advice.refused.items()]

@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from advised import LOAD, advice, prediction
+from advised import DRIVE, LOAD, advice, prediction
 
-from spillway.advise.configuration import DEFAULTS, SINGLE
+from spillway.advise.configuration import DEFAULTS, SHAPES, SINGLE
 from spillway.advise.decide import FIGURES, RATIO_ERROR, Decision, decide, error, gain
 from spillway.advise.document import document, options
 from spillway.advise.options_file import read_options
@@ -16,7 +16,8 @@ from spillway.advise.rank import ORDERS, limits_of
 from spillway.advise.search import Advice
 from spillway.advise.space import OF_ROCKSDB
 from spillway.advise.verify import chosen
-from spillway.advise.workload import Limits
+from spillway.advise.words import rival_rows
+from spillway.advise.workload import Limits, Workload
 
 BASE = prediction(LOAD, DEFAULTS)
 
@@ -148,3 +149,31 @@ def test_the_options_file_is_of_what_is_advised(tmp_path_factory: pytest.TempPat
     read = read_options(path)
     assert (read.shape, read.fanout, read.l0_files) == (DEFAULTS.shape, DEFAULTS.fanout, DEFAULTS.l0_files)
     assert read.shape != SINGLE and path.read_text().startswith("# Advised: RocksDB's defaults.")
+
+
+LOADS = [LOAD, replace(LOAD, puts=1.0, gets=0.0, scans=0.0), replace(LOAD, puts=0.05, gets=0.95, scans=0.0)]
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_the_best_of_each_shape_is_shown(load: Workload) -> None:
+    found = advice(load=load)
+    ranked = {each.config.shape for each in found.ranked}
+    beside = [each.config.shape for each in found.shapes.values()]
+    assert ranked.isdisjoint(beside) and len({*ranked, *beside}) == len(ranked) + len(beside) == len(SHAPES)
+    names = [row[0] for row in rival_rows(found)]
+    assert set(found.shapes) <= set(names)
+    for each in found.shapes.values():
+        assert each.throughput_ops_s.value <= 1.02 * found.ranked[-1].throughput_ops_s.value
+    assert set(document(found, others(load, DRIVE, 2**30), [])["shapes"]) == set(found.shapes)
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_reasons_are_of_the_winner_and_not_of_one_beside_it(load: Workload) -> None:
+    found = advice(load=load)
+    own, base = found.winner.config, found.plain[0].config
+    assert (
+        replace(base, extra_op=own.extra_op, discard=own.discard, spill=own.spill, spill_bytes=own.spill_bytes) == own
+    )
+    rate = found.winner.throughput_ops_s.value
+    lines = [each for name, each in found.variants.items() if "=" in name and not name.startswith("shape=")]
+    assert lines and all(each.throughput_ops_s.value <= 1.02 * rate for each in lines)

@@ -266,11 +266,9 @@ def test_two_configurations_have_two_names(shape: str) -> None:
     follows = {"shape", "l0_slowdown", "l0_stop", "block_cache_bytes", "spill_bytes"}
     for each in fields(Configuration):
         value = getattr(config, each.name)
-        others = {
-            bool: lambda of: not of,
-            int: lambda of: 2 * of + 10,
-            float: lambda of: of + 0.25,
-            str: lambda _: "lazy",
-        }
-        changed = replace(config, **{each.name: others[type(value)](value)})
+        if isinstance(value, bool):
+            other: Any = not value
+        else:
+            other = "lazy" if isinstance(value, str) else 2 * value + (10 if isinstance(value, int) else 0.25)
+        changed = replace(config, **{each.name: other})
         assert in_words(changed) != in_words(config) or each.name in follows, each.name

@@ -121,9 +121,9 @@ def test_seconds_of_few_puts_write_less_than_a_full_tree_does(shape: str) -> Non
     def few(asked: Document) -> Document:
         """A simulator of which nothing is flushed in the seconds of an experiment."""
         made = fake_lsm.simulate(asked)
-        if "duration_s" in asked["load"]:
-            made["host_bytes_written"] = made["user_bytes"]
-        return made
+        if "duration_s" not in asked["load"]:
+            return made
+        return fake_lsm.changed(made, lambda each: {"host_bytes_written": each["user_bytes"]})
 
     short = exact(replace(setting, simulate=few), config, (1, 2), config)
     steady = exact(replace(setting, simulate=few, span=None), config, (1, 2), config)
@@ -137,7 +137,7 @@ def test_l0_is_what_the_experiment_has_and_not_what_a_steady_state_has() -> None
 
     def empty(asked: Document) -> Document:
         made = fake_lsm.simulate(asked)
-        return made | {"levels": [each for each in made["levels"] if each["level"] > 0]}
+        return fake_lsm.changed(made, lambda each: {"levels": [one for one in each["levels"] if one["level"] > 0]})
 
     setting = replace(experiment(), simulate=empty)
     assert thorough(setting, config, (1,)).l0_files == 0
