@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -364,6 +365,19 @@ TEST_F(RegionStoreTest, ADirectoryThatCannotBeUsedIsNamed) {
   status = open_region_store({rocksdb::FileSystem::Default(), file, 1 << 20}, &second);
   EXPECT_NE(status.ToString().find(file), std::string::npos) << status.ToString();
   EXPECT_EQ(second, nullptr);
+}
+
+// Its threads begin with the first log.
+TEST_F(RegionStoreTest, OneThatTakesNothingHasNoThreads) {
+  const auto threads = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+  };
+  const auto before = threads();
+  const auto store = open();
+  recover(*store);
+  EXPECT_EQ(threads(), before);
+  ASSERT_TRUE(store->begin(1).ok());
+  EXPECT_EQ(threads(), before + 2);
 }
 
 // A sync may take half of a second, and generations end early.

@@ -39,10 +39,7 @@ OpenLogs::OpenLogs(const RegionDirectory& directory, RegionLogs& logs, DurableEn
       spares_(directory),
       preallocation_(preallocation),
       most_unwritten_(most_unwritten(capacity_bytes)),
-      pacer_(static_cast<std::uint64_t>(most_unwritten_), static_cast<std::uint64_t>(most_unwritten_ / 8)) {
-  thread_ = std::thread([this] { write_out_in_background(); });
-  spares_thread_ = std::thread([this] { make_spares_in_background(); });
-}
+      pacer_(static_cast<std::uint64_t>(most_unwritten_), static_cast<std::uint64_t>(most_unwritten_ / 8)) {}
 
 OpenLogs::~OpenLogs() {
   {
@@ -51,8 +48,8 @@ OpenLogs::~OpenLogs() {
   }
   work_or_stopping_.notify_one();
   spares_wanted_or_stopping_.notify_one();
-  thread_.join();
-  spares_thread_.join();
+  if (thread_.joinable()) thread_.join();
+  if (spares_thread_.joinable()) spares_thread_.join();
   const MutexLock no_sync(sync_mutex_);
   while (!sealed().empty()) close_oldest_sealed();
   close_current();
@@ -74,6 +71,10 @@ std::deque<std::shared_ptr<OpenLog>> OpenLogs::sealed() const {
 }
 
 void OpenLogs::begin(std::shared_ptr<OpenLog> log) {
+  if (!thread_.joinable()) {
+    thread_ = std::thread([this] { write_out_in_background(); });
+    spares_thread_ = std::thread([this] { make_spares_in_background(); });
+  }
   log->written = log->log->bytes.load();
   const MutexLock lock(mutex_);
   current_ = std::move(log);

@@ -122,7 +122,10 @@ class OpenLogs {
   bool is_stopping_ GUARDED_BY(mutex_) = false;
   CondVar work_or_stopping_;
   CondVar spares_wanted_or_stopping_;
-  std::thread thread_;  // the last: they use what is above
+  // The last: they use what is above. They begin with the first log, by the appending thread: a store that takes
+  // nothing has none. (At the exit of a process that was forked, RocksDB waits for threads of its parent whose place in
+  // memory a new one may have taken.)
+  std::thread thread_;
   std::thread spares_thread_;
 };
 
